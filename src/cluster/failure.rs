@@ -221,6 +221,8 @@ impl Failure {
                 410 => ErrorClass::Expired,
                 422 if answer.message == UNAPPLICABLE => ErrorClass::Outdated,
                 422 => ErrorClass::Invalid,
+                // The object does not fit the schema of its kind: nothing that time could mend.
+                500 if answer.message.contains(UNTYPED) => ErrorClass::Invalid,
                 429 | 500..=599 => ErrorClass::Retry,
                 _ => ErrorClass::Fatal,
             },
@@ -241,6 +243,9 @@ impl Failure {
                 "the credentials are expired or wrong: log in again, or check the user of the current context"
             }
             Failure::Answer(Answer { status: 403, message, .. }) => return action.rule(message),
+            Failure::Answer(Answer { message, .. }) if message.contains(NO_LIST) => {
+                "an empty map is where a list is expected: in Lua, an empty list is kopf.array{}, as {} is an object"
+            }
             Failure::Unreachable(_) | Failure::Disconnected(_) => {
                 "check that the cluster is running and that the `server` of the current context is correct: `kubectl version`"
             }
@@ -261,6 +266,11 @@ impl Failure {
         Some(hint.to_owned())
     }
 }
+
+/// How API servers begin the message of an applied object that does not fit its schema.
+const UNTYPED: &str = "failed to create typed patch";
+/// How they show an empty map in the place of a list.
+const NO_LIST: &str = "expected list, got &{map[]}";
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

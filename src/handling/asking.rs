@@ -155,7 +155,7 @@ impl Asker<'_> {
             ),
         };
         let line = LogLine { level: LogLevel::Error, text, with_trace: true };
-        self.logger.line(&line, raised.trace.as_deref());
+        self.logger.line(&line, raised.trace_from(&handler.location).as_deref());
     }
 
     /// The argument of a function that is asked about the object, on behalf of this handler.

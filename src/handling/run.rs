@@ -162,7 +162,7 @@ impl Runner<'_> {
             return outcome;
         };
         let trace = match &ended {
-            Ended::Raised(raised) => raised.trace.clone(),
+            Ended::Raised(raised) => raised.trace_from(&handler.location),
             Ended::Returned(_) | Ended::Keyed(_) => None,
         };
         let effort = Effort { retries: before.retries, runtime };

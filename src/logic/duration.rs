@@ -28,6 +28,12 @@ pub fn parse(value: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|it| *it <= MAX)
 }
 
+/// Returns whether a value is a number, or begins with one, below zero.
+pub fn is_negative(value: &Value) -> bool {
+    let is_below_zero = value.as_f64().is_some_and(|it| it < 0.0);
+    is_below_zero || value.as_str().is_some_and(|it| it.trim_start().starts_with('-'))
+}
+
 /// Seconds, without a fraction if there is none.
 pub fn to_json(duration: Duration) -> Value {
     if duration.subsec_nanos() == 0 {

@@ -59,12 +59,22 @@ impl Raised {
 pub enum RaisedKind {
     /// `kopf.TemporaryError`: retry after the delay; `None` is as soon as possible.
     Temporary(Option<Duration>),
+    /// The host has ended the call at a limit: as a temporary error, and where the call was belongs to the log.
+    Aborted(Option<Duration>),
     /// `kopf.PermanentError`: never again.
     Permanent,
     /// Any other error; the class is for messages.
     Arbitrary(String),
     /// Sub-handlers are not finished yet; the delay until the first of them can go on.
     Unfinished(Option<Duration>),
+}
+
+impl Raised {
+    /// Returns the trace, or else the place where its handler is declared.
+    pub fn trace_from(&self, location: &str) -> Option<String> {
+        let declared = || (!location.is_empty()).then(|| format!("{location}: {}", self.message));
+        self.trace.clone().or_else(declared)
+    }
 }
 
 /// What one attempt means for its handler.
@@ -187,6 +197,11 @@ pub fn after(
         RaisedKind::Unfinished(delay) => unfinished(handler, delay),
         RaisedKind::Temporary(delay) => {
             temporary(handler, Failure::new("TemporaryError", message), delay, effort)
+        }
+        RaisedKind::Aborted(delay) => {
+            let failure = Failure::new("TemporaryError", message);
+            let (outcome, line) = temporary(handler, failure, delay, effort);
+            (outcome, LogLine { with_trace: true, ..line })
         }
         RaisedKind::Permanent => permanent(handler, Failure::new(PERMANENT_ERROR, message)),
         RaisedKind::Arbitrary(class) => match class.as_str() {

@@ -36,6 +36,17 @@ pub fn shown(bytes: usize) -> String {
     }
 }
 
+/// Formats a size that was measured: with one decimal place from 1 KiB on.
+pub fn about(bytes: usize) -> String {
+    let unit = |size: usize, name: &str| {
+        let (whole, tenth) = (bytes / size, bytes % size * 10 / size);
+        (bytes >= size).then(|| format!("{whole}.{tenth} {name}"))
+    };
+    unit(1 << 20, "MiB")
+        .or_else(|| unit(1 << 10, "KiB"))
+        .unwrap_or_else(|| format!("{bytes} bytes"))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

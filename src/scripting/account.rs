@@ -6,13 +6,10 @@
 
 use serde_json::{Map, Value};
 
-use super::limits::{ITEMS_MAX, TEXT, digits};
+use super::limits::{self, ITEMS_MAX};
 use super::refused::{DEPTH_MAX, Refused, Room};
 use crate::logic::indexing::Values;
 use crate::ports::Index;
-
-/// What a field takes besides its key and its value: quotes, a colon and a comma.
-pub(crate) const FIELD: usize = 4;
 
 /// What is left for one value.
 pub(crate) struct Account<'a> {
@@ -56,15 +53,22 @@ impl<'a> Account<'a> {
     /// Takes the bytes of a value or a key, as JSON.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Refused> {
         let left = self.bytes.checked_sub(bytes);
-        self.bytes = left.ok_or_else(|| Refused::too_large(self.room))?;
+        let all = self.room.bytes() - self.bytes;
+        self.bytes =
+            left.ok_or_else(|| Refused::too_large(self.room, all.saturating_add(bytes)))?;
         Ok(())
     }
 
     /// Takes so many items of a list, or fields.
     pub(crate) fn take_items(&mut self, count: usize) -> Result<(), Refused> {
         let left = self.items.checked_sub(count);
-        self.items = left.ok_or_else(Refused::too_many_items)?;
+        self.items = left.ok_or_else(|| self.too_many_items(count))?;
         Ok(())
+    }
+
+    /// Refuses so many more items than there were before.
+    pub(crate) fn too_many_items(&self, more: usize) -> Refused {
+        Refused::too_many_items((ITEMS_MAX - self.items).saturating_add(more))
     }
 
     /// Refuses a map or a list with so many levels of the value around it, if that is too deep where it is going to be.
@@ -106,8 +110,8 @@ impl<'a> Account<'a> {
         self.step()?;
         match tree {
             Value::Null | Value::Bool(_) => self.take(5),
-            Value::Number(it) => self.take(it.as_u64().map_or(8, digits)),
-            Value::String(text) => self.take(text.len() + TEXT),
+            Value::Number(it) => self.take(limits::number(it)),
+            Value::String(text) => self.take(limits::text(text)),
             Value::Array(items) => {
                 self.enter(depth)?;
                 self.take(3)?;
@@ -127,7 +131,7 @@ impl<'a> Account<'a> {
         self.take(3)?;
         self.take_items(fields.len())?;
         fields.iter().try_for_each(|(key, field)| {
-            self.take(key.len() + FIELD)?;
+            self.take(limits::field(key))?;
             self.count(field, depth + 1).map_err(|it| it.under(format!(".{key}")))
         })
     }
@@ -148,7 +152,7 @@ impl<'a> Account<'a> {
             let Some(values) = index.get(&key) else { continue };
             let name = key.to_name();
             self.take_items(1)?;
-            self.take(name.len() + FIELD)?;
+            self.take(limits::field(&name))?;
             let values = self.copy_values(&values, depth + 1);
             let values = values.map_err(|it| it.under(format!(".{name}")))?;
             all.insert(name, values);
@@ -199,10 +203,11 @@ mod tests {
         assert_eq!(account.copy(&text, 0).unwrap(), text);
         assert!(account.copy(&text, 0).is_ok());
         let refused = account.copy(&text, 0).unwrap_err();
-        assert_eq!(refused.at("it"), Refused::too_large(Room::Text(1000)).at("it"));
+        let expected = Refused::too_large(Room::Text(1000), 1233).under(".a".into());
+        assert_eq!(refused, expected);
         let many = json!(vec![1; ITEMS_MAX + 1]);
         let mut wide = Account::new(Room::Text(usize::MAX), 0, &Over(false));
-        assert_eq!(wide.count(&many, 0), Err(Refused::too_many_items()));
+        assert_eq!(wide.count(&many, 0), Err(Refused::too_many_items(ITEMS_MAX + 1)));
     }
 
     #[test]

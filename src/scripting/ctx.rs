@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{conditions::Conditions, surface::KWARGS};
+use super::{conditions::Conditions, surface::KWARGS, text::did_you_mean};
 use crate::logic::{diff::Diff, resource::Resource};
 use crate::ports::{
     ActivityCause, Cause, Document, Index, Invocation, Logger, ObjectCause, ObjectDetail,
@@ -49,6 +49,18 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn known(name: &str) -> Cow<'static, str> {
     let known = names().find(|it| *it == name);
     known.map_or_else(|| name.to_owned().into(), Cow::Borrowed)
+}
+
+/// Returns the error of reading a field that no `ctx` has; `None` if there is such a field, be it in other handlers.
+pub(crate) fn unknown(invocation: &Invocation, name: &str) -> Option<String> {
+    let indexes = || invocation.facilities.indexes.all().map(Index::id);
+    if names().any(|it| it == name) || indexes().any(|it| **it == *name) {
+        return None;
+    }
+    let mut known: Vec<&str> = names().collect();
+    known.extend(indexes().map(|it| &**it));
+    let near = did_you_mean(name, known.into_iter(), "ctx.");
+    Some(format!("ctx has no `{name}`{near}"))
 }
 
 /// What daemons and timers see anew when the object has changed.

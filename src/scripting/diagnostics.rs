@@ -4,6 +4,8 @@ use std::fmt;
 
 use super::Source;
 
+/// The title of the calls that led to an error, in both languages.
+pub(crate) const STACK_TITLE: &str = "stack traceback:";
 /// Calls that are shown of the stack of an error.
 pub(crate) const FRAMES_MAX: usize = 40;
 /// Characters that are shown of a source line.

@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::logic::size;
 
@@ -85,6 +85,11 @@ pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
 }
 
+/// A patch or a memo as a whole, which has this many bytes with what is about to be put in.
+pub(crate) fn too_large_together(what: &str, limit: usize, bytes: usize) -> String {
+    format!("{}: {} together", too_large(what, limit), size::about(bytes))
+}
+
 /// What a function of the host is given.
 pub(crate) fn too_large_as_text(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({STRING_SIZE})", size::shown(limit))
@@ -108,23 +113,40 @@ pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
 }
 
 /// What a string takes as JSON besides its bytes.
-pub(crate) const TEXT: usize = 3;
+const TEXT: usize = 3;
 
-/// About what an integer takes as JSON.
-pub(crate) fn digits(number: u64) -> usize {
-    let digits = number.checked_ilog10().unwrap_or_default() + 2;
-    usize::try_from(digits).unwrap_or_default()
+/// Returns what a field takes as JSON besides its value.
+pub(crate) fn field(key: &str) -> usize {
+    text(key) + 1
 }
 
-/// About the bytes of a value as JSON.
+/// Returns what a number takes as JSON, with a comma or a sign to spare.
+pub(crate) fn number(number: &Number) -> usize {
+    let whole = number.as_i64().map(i64::unsigned_abs).or_else(|| number.as_u64());
+    let digits =
+        |it: u64| usize::try_from(it.checked_ilog10().unwrap_or_default()).unwrap_or_default();
+    whole.map_or_else(|| number.to_string().len() + 1, |it| digits(it) + 3)
+}
+
+/// Returns what a text takes as JSON, with its quotes and a comma.
+pub(crate) fn text(text: &str) -> usize {
+    let more = |it: u8| match it {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() + text.bytes().map(more).sum::<usize>() + TEXT
+}
+
+/// Returns the bytes of a value as JSON, or a few more.
 pub(crate) fn weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
-        Value::Number(_) => 8,
-        Value::String(text) => text.len() + 3,
+        Value::Number(it) => number(it),
+        Value::String(it) => text(it),
         Value::Array(items) => items.iter().map(weight).sum::<usize>() + 3,
         Value::Object(fields) => {
-            fields.iter().map(|(key, it)| key.len() + 4 + weight(it)).sum::<usize>() + 3
+            fields.iter().map(|(key, it)| field(key) + weight(it)).sum::<usize>() + 3
         }
     }
 }
@@ -161,3 +183,25 @@ const CALL_DEPTH: &str = "settings.sandbox.call_depth";
 const COROUTINES: &str = "settings.sandbox.coroutines";
 const STRING_SIZE: &str = "settings.sandbox.string_size";
 const RESULT_SIZE: &str = "settings.sandbox.result_size";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_weighs_what_it_takes_as_json_or_a_little_more() {
+        for value in [
+            json!(null),
+            json!([null, true, false, 0, 9, 10, -1, i64::MIN, u64::MAX]),
+            json!([0.1, 1e300, -1.5e-300, 0.300_000_000_000_000_04]),
+            json!({ "a\"\\\n\t\u{1}\u{8}\u{7f}é€𝄞": "a\"\\\n\r\t\u{1}\u{c}\u{1f}\u{7f}é€𝄞" }),
+            json!({ "": [[], {}, [{}], ""] }),
+        ] {
+            let (weight, exact) = (weight(&value), value.to_string().len());
+            assert!(weight >= exact && weight <= exact * 3 + 8, "{value}: {weight}, {exact}");
+            assert!(is_within(&value, weight));
+        }
+    }
+}

@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{hierarchy::HELPERS, logins, posting, surface::OTHERS, text::did_you_mean};
+use super::{
+    hierarchy::HELPERS,
+    logins, posting,
+    surface::{Language, OTHERS, Signature, Surface},
+    text::did_you_mean,
+};
 use crate::logic::{
     configure::STORAGES,
     declare::DeclareError,
@@ -168,13 +173,79 @@ pub(crate) fn unknown(name: &str) -> String {
     format!("there is no kopf.{name}{}", did_you_mean(name, known(), "kopf."))
 }
 
+/// The values of the host that have methods: as the languages call their types, as scripts write them, and their class.
+const HANDLES: [(&str, &str, &str); 4] = [
+    ("logger", "ctx.logger", "Logger"),
+    ("conditions", "ctx.conditions", "Conditions"),
+    ("stopped", "ctx.stopped", "Stopped"),
+    ("patch.fns", "ctx.patch.fns", "PatchFunctions"),
+];
+
+/// The error of calling a method on a value of the host in a way that does not exist; `None` if it is no such value.
+pub(crate) fn unknown_method(of: &str, method: &str, language: Language) -> Option<String> {
+    let (_, shown, class) = HANDLES.iter().find(|(it, ..)| *it == of)?;
+    let surface = Surface::new();
+    let section = surface.classes.iter().find(|it| it.name == *class)?;
+    let mut known = section.items.iter().filter(|it| it.spoken.in_language(language));
+    let sign = if language == Language::Lua { ":" } else { "." };
+    let Some(item) = known.clone().find(|it| it.name == method) else {
+        let near =
+            did_you_mean(method, known.by_ref().map(|it| it.name), &format!("{shown}{sign}"));
+        return Some(format!("there is no {shown}{sign}{method}{near}"));
+    };
+    if *class == "Logger" && language == Language::Rhai {
+        return Some(format!(
+            "{shown}.{method} takes a message and a map of fields: put other values into the message, as in `x ${{value}}`"
+        ));
+    }
+    let expected = item.signature().map(Signature::told).unwrap_or_default();
+    Some(format!(
+        "{shown}{sign}{method}: wrong arguments: expected {shown}{sign}{method}{expected}"
+    ))
+}
+
 /// `kopf.NAME` is no part of this version.
 pub(crate) fn not_built(name: &str) -> DeclareError {
     format!("kopf.{name} is not supported yet by this version").into()
 }
 
+/// What to do about a name without a value.
+pub(crate) const IS_DEFINED: &str = "is the name spelled like this, and defined above this line?";
+
+/// What is in the place of a function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NoHandler<'a> {
+    /// Something else.
+    Other,
+    /// Nothing, such as the value of a variable that is not set yet.
+    Nothing,
+    /// A library, which has the name of a function of the script.
+    Library(&'a str),
+}
+
 /// A declaration without a function.
-pub(crate) fn no_handler(name: &str, kind: Kind) -> DeclareError {
+pub(crate) fn no_handler(name: &str, kind: Kind, given: NoHandler<'_>) -> DeclareError {
+    match given {
+        NoHandler::Nothing => {
+            return DeclareError {
+                message: format!(
+                    "kopf.{name}: the last argument must be the handler function, and it is not set"
+                ),
+                hint: Some(IS_DEFINED.into()),
+            };
+        }
+        NoHandler::Library(library) => {
+            return DeclareError {
+                message: format!(
+                    "kopf.{name}: the last argument must be the handler function, and `{library}` is a library"
+                ),
+                hint: Some(format!(
+                    "a function of this name cannot be passed: call it `on_{library}`, for example"
+                )),
+            };
+        }
+        NoHandler::Other => {}
+    }
     let is_about_resources = kind.category() != Category::Activity && kind != Kind::Sub;
     let selector = if kind == Kind::Test {
         "\"what it shows\", "
@@ -233,6 +304,7 @@ pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {
     if value.is_null() {
         return Ok(None);
     }
-    let expected = || format!("expected {}, got {value}", duration::EXPECTED);
+    let negative = if duration::is_negative(value) { ", and not negative" } else { "" };
+    let expected = || format!("expected {}{negative}, got {value}", duration::EXPECTED);
     duration::parse(value).map(Some).ok_or_else(expected)
 }

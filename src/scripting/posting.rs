@@ -1,8 +1,8 @@
 //! `kopf.event`, `kopf.info`, `kopf.warn`, `kopf.exception`: what their arguments mean, the same for both languages.
 //!
 //! `kopf.event(OBJECTS, TYPE, REASON, MESSAGE)` and the like; any of the texts may be named in a map of options instead, which
-//! comes last: `type`, `reason`, `message`, and `backoffs`, the pauses between attempts. `kopf.exception` also takes the error:
-//! as an argument, or named `exc`.
+//! comes last: `type`, `reason`, `message`, and `backoffs`, the pauses between attempts. `kopf.exception(OBJECTS, MESSAGE, ERROR)`
+//! also takes the error: any value that was caught, or an error of the host in any place, or the option `exc`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,6 +42,8 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
 const CLASS: &str = "Error";
 /// What options can be named.
 const OPTIONS: &[&str] = &["type", "reason", "message", "backoffs"];
+/// The option of `kopf.exception` that is no data.
+pub(crate) const EXC: &str = "exc";
 
 /// An error of a script: its class and its text.
 pub(crate) type Described = (String, String);
@@ -68,7 +70,7 @@ struct Said {
 /// How an error of this kind is called.
 pub(crate) fn class(kind: &RaisedKind) -> String {
     match kind {
-        RaisedKind::Temporary(_) => "TemporaryError".into(),
+        RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "TemporaryError".into(),
         RaisedKind::Permanent => "PermanentError".into(),
         RaisedKind::Arbitrary(class) => class.clone(),
         RaisedKind::Unfinished(_) => CLASS.into(),
@@ -134,6 +136,19 @@ impl Function {
         }
     }
 
+    /// Returns what an argument is called in messages: `index` counts those after the objects.
+    pub(crate) fn argument(self, index: usize) -> &'static str {
+        self.positions().get(index).copied().unwrap_or("the options")
+    }
+
+    /// Returns whether the argument in this place is the error, whatever it is: after the message, unless it is a map of options.
+    pub(crate) fn is_error(self, index: usize, option_names: Option<&[String]>) -> bool {
+        let is_options = option_names.is_some_and(|names| {
+            names.iter().all(|it| it == EXC || OPTIONS.contains(&it.as_str()))
+        });
+        self == Function::Exception && index == self.positions().len() && !is_options
+    }
+
     /// The texts that may be given without a name, in order.
     pub(crate) fn positions(self) -> &'static [&'static str] {
         match self {
@@ -152,7 +167,11 @@ impl Function {
         };
         let positions = self.positions();
         if rest.len() > positions.len() {
-            return Err(format!("too many arguments after the object: {}", positions.join(", ")));
+            let last = if self == Function::Exception { ", the error" } else { "" };
+            return Err(format!(
+                "too many arguments: after the object it takes {}{last} and a map of options; a message is formatted before",
+                positions.join(", ")
+            ));
         }
         for (name, value) in positions.iter().zip(rest) {
             said.set(name, value)?;

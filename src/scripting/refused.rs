@@ -3,12 +3,16 @@
 use std::fmt;
 
 use super::limits;
+use crate::logic::size;
 
 /// Deeper structures are refused: readers of JSON stop here too. A value that contains itself ends here.
 pub(crate) const DEPTH_MAX: usize = 128;
 
 /// A function in the place of data.
 pub(crate) const FUNCTION: &str = "a function cannot be kept as JSON";
+/// Bytes in the place of data.
+pub(crate) const BYTES: &str =
+    "bytes cannot be kept as JSON: make a string of them with base64.encode";
 /// A value of the host that is no data.
 pub(crate) const HOST_OBJECT: &str = "an object of the host cannot be kept as JSON";
 /// A number that JSON does not know.
@@ -27,9 +31,10 @@ enum Problem {
     Here(String),
     /// It does not end here.
     Endless(String),
-    /// Of the value as a whole: where it became too large says nothing.
-    TooLarge(Room),
-    TooManyItems,
+    /// Of the value as a whole, which has at least so many bytes up to this place.
+    TooLarge(Room, usize),
+    /// The same of items and fields.
+    TooManyItems(usize),
 }
 
 /// How large a value may be as JSON, in bytes.
@@ -69,14 +74,14 @@ impl Refused {
         Refused { path: Vec::new(), problem: Problem::Endless(problem.into()) }
     }
 
-    /// Refuses a value for its size.
-    pub(crate) fn too_large(room: Room) -> Self {
-        Refused { path: Vec::new(), problem: Problem::TooLarge(room) }
+    /// Refuses a value for its size: it has this many bytes up to the value at hand.
+    pub(crate) fn too_large(room: Room, bytes: usize) -> Self {
+        Refused { path: Vec::new(), problem: Problem::TooLarge(room, bytes) }
     }
 
-    /// Refuses a value for the number of its items and fields, those inside included.
-    pub(crate) fn too_many_items() -> Self {
-        Refused { path: Vec::new(), problem: Problem::TooManyItems }
+    /// Refuses a value for the number of its items and fields, those inside included: it has this many up to the value at hand.
+    pub(crate) fn too_many_items(count: usize) -> Self {
+        Refused { path: Vec::new(), problem: Problem::TooManyItems(count) }
     }
 
     /// Refuses a value for its depth.
@@ -87,7 +92,7 @@ impl Refused {
     /// Whether it is the size or the depth of the value, and not what is in it.
     pub(crate) fn is_bound(&self) -> bool {
         match &self.problem {
-            Problem::Endless(_) | Problem::TooLarge(_) | Problem::TooManyItems => true,
+            Problem::Endless(_) | Problem::TooLarge(..) | Problem::TooManyItems(_) => true,
             Problem::Here(_) => false,
         }
     }
@@ -108,8 +113,14 @@ impl Refused {
             Problem::Here(problem) | Problem::Endless(problem) => {
                 format!("{place}{path}{more}: {problem}")
             }
-            Problem::TooLarge(room) => room.exceeded(place),
-            Problem::TooManyItems => limits::too_many_items(place, limits::ITEMS_MAX),
+            Problem::TooLarge(room, bytes) => {
+                let whole = room.exceeded(place);
+                format!("{whole}: {} up to {place}{path}{more}", size::about(*bytes))
+            }
+            Problem::TooManyItems(count) => {
+                let whole = limits::too_many_items(place, limits::ITEMS_MAX);
+                format!("{whole}: {count} up to {place}{path}{more}")
+            }
         }
     }
 }
@@ -117,5 +128,25 @@ impl Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.at("the value"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_says_where_it_became_so_and_how_large_it_is() {
+        let under = |it: Refused| it.under(".x".into()).under("[3]".into()).under(".items".into());
+        let large = under(Refused::too_large(Room::Result(1 << 20), 2_000_000));
+        assert_eq!(
+            large.at("memo.spec"),
+            "memo.spec is larger than 1 MiB as JSON (settings.sandbox.result_size): 1.9 MiB up to memo.spec.items[3].x"
+        );
+        let many = under(Refused::too_many_items(100_001));
+        assert_eq!(
+            many.at("the result"),
+            "the result would have more than 100000 items: 100001 up to the result.items[3].x"
+        );
     }
 }

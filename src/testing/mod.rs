@@ -12,6 +12,8 @@ mod objects;
 mod recorder;
 mod running;
 mod scripts;
+#[cfg(any(test, fuzzing))]
+pub mod seam;
 
 pub use self::{
     calls::creation,

@@ -84,13 +84,13 @@ impl ObjectDaemons {
 
     /// Returns the version that the operator's last request has made.
     pub fn own_version(&self) -> Option<NonZeroU64> {
-        self.home.as_ref().and_then(|it| it.live.own_version())
+        self.shared.as_ref().and_then(|it| it.live.own_version())
     }
 
     /// Notes the version that the operator's last request has made: the event that shows it may come later.
     pub fn note_own_version(&self, version: Option<NonZeroU64>) {
-        if let Some(home) = &self.home {
-            home.live.note_own_version(version);
+        if let Some(shared) = &self.shared {
+            shared.live.note_own_version(version);
         }
     }
 

@@ -84,14 +84,14 @@ impl Patches {
             scripts: &*base.scripts,
             resource: &base.resource,
             logger: &runner.daemon.logger(LoggerKind::Local),
-            seen: runner.home().live.own_version(),
+            seen: runner.shared().live.own_version(),
             events: None,
         };
         let object = runner.shared().live.get();
         let mut received = Received::default();
         let sent = patcher.apply(&object, &mut self.waiting, &mut received).await;
         if let Some(answer) = &received.object {
-            runner.home().live.note_own_version(order::number(answer));
+            runner.shared().live.note_own_version(order::number(answer));
         }
         let sent = sent?;
         if sent.is_gone {

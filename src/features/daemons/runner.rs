@@ -210,7 +210,7 @@ impl Runner {
                 Ok(delay) => return Some(delay),
                 Err(raised) => raised,
             };
-            let trace = raised.trace.clone();
+            let trace = raised.trace_from(&handler.location);
             let effort = Effort { retries, runtime: self.now().saturating_sub(began) };
             let backoff = self.base().settings.execution.default_backoff;
             let (outcome, line) = outcome::after(&handler, Ended::Raised(raised), effort, backoff);

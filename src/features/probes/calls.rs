@@ -129,7 +129,7 @@ fn outcome(ended: &Ended) -> &'static str {
     match ended {
         Ended::Returned(_) | Ended::Keyed(_) => "success",
         Ended::Raised(raised) => match raised.kind {
-            RaisedKind::Temporary(_) => "temporary",
+            RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "temporary",
             RaisedKind::Permanent => "permanent",
             RaisedKind::Arbitrary(_) => "error",
             RaisedKind::Unfinished(_) => "unfinished",

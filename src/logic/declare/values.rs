@@ -52,10 +52,13 @@ impl<'a> Options<'a> {
         read: impl FnOnce(&'a Argument) -> Option<T>,
     ) -> Result<Option<T>, DeclareError> {
         let Some(argument) = self.get(name) else { return Ok(None) };
-        match read(argument) {
-            Some(value) => Ok(Some(value)),
-            None => Err(format!("option `{name}` must be {expected}").into()),
-        }
+        let Some(read) = read(argument) else {
+            let is_duration = expected.starts_with(DURATION);
+            let is_negative = is_duration && value(argument).is_some_and(duration::is_negative);
+            let negative = if is_negative { ", and not negative" } else { "" };
+            return Err(format!("option `{name}` must be {expected}{negative}").into());
+        };
+        Ok(Some(read))
     }
 
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, DeclareError> {

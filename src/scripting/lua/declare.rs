@@ -16,7 +16,7 @@ use crate::logic::{
 };
 use crate::scripting::{
     children, limits,
-    names::{self, Declaring},
+    names::{self, Declaring, NoHandler},
     refused::{DEPTH_MAX, Refused},
 };
 
@@ -115,8 +115,14 @@ fn read_declaration(
             "kopf.{name}: more than {ARGUMENTS_MAX} arguments"
         )));
     }
-    let Some(LuaValue::Function(function)) = arguments.pop_back() else {
-        return Err(mlua::Error::external(names::no_handler(name, kind)));
+    let function = match arguments.pop_back() {
+        Some(LuaValue::Function(function)) => function,
+        other => {
+            // Without arguments, nothing was spelled wrong.
+            let is_unset = other.is_some_and(|it| it.is_nil()) && !arguments.is_empty();
+            let given = if is_unset { NoHandler::Nothing } else { NoHandler::Other };
+            return Err(mlua::Error::external(names::no_handler(name, kind, given)));
+        }
     };
     let options = match arguments.back() {
         Some(LuaValue::Table(table)) => options(lua, world, name, table)?,

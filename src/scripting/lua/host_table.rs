@@ -187,6 +187,12 @@ fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
         Ok(())
     };
     host.set("exhausted", lua.create_function(exhausted)?)?;
+    let told = |lua: &Lua, raised: LuaValue| {
+        let Some(error) = raised.as_error() else { return Ok(raised) };
+        let text = raised::ScriptError::of_error(&*World::of(lua)?, error).into_text();
+        lua.create_string(text).map(LuaValue::String)
+    };
+    host.set("told", lua.create_function(told)?)?;
     let module =
         move |lua: &Lua, (name, loaded): (String, Table)| modules.find(lua, &name, &loaded);
     host.set("module", lua.create_function(module)?)?;

@@ -21,7 +21,6 @@ mod read;
 mod refusal;
 mod running;
 mod script;
-mod side_table;
 mod streams;
 #[cfg(test)]
 mod tests;

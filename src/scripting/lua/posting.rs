@@ -7,7 +7,7 @@ use super::{
     raised::{self, HandlerError},
     world::World,
 };
-use crate::scripting::posting::{self, Arguments, Function};
+use crate::scripting::posting::{self, Arguments, EXC, Function};
 
 /// Adds the functions to the `kopf` table.
 pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
@@ -34,28 +34,29 @@ fn read(
         return Err(mlua::Error::runtime(format!("{place}: more than {ARGUMENTS_MAX} arguments")));
     }
     let objects = arguments.pop_front().unwrap_or(LuaValue::Nil);
-    let objects = world.read_as(&place, &objects)?;
+    let objects = world.read_as(&format!("{place}: the object"), &objects)?;
     let (mut rest, mut error) = (Vec::new(), None);
-    for argument in arguments {
-        if function == Function::Exception && is_error(&argument) {
-            error = Some(raised::described(world, &argument));
+    for (index, argument) in arguments.iter().enumerate() {
+        let place = format!("{place}: `{}`", function.argument(index));
+        let options = argument.as_table().filter(|_| function == Function::Exception);
+        let names = options.map(names_of).transpose()?;
+        // An error of the host is recognised anywhere.
+        let is_raised = function == Function::Exception && is_raised(argument);
+        if is_raised || function.is_error(rest.len(), names.as_deref()) {
+            let described = || raised::described(world, argument);
+            error = (!argument.is_nil()).then(described).or(error);
             continue;
         }
-        let Some(options) = argument.as_table().filter(|_| function == Function::Exception) else {
-            rest.push(world.read_as(&place, &argument)?);
+        let exc = options.map(|it| it.raw_get::<LuaValue>(EXC)).transpose()?;
+        let (Some(options), Some(exc)) = (options, exc.filter(|it| !it.is_nil())) else {
+            rest.push(world.read_as(&place, argument)?);
             continue;
         };
         // An error is no data: it is taken out, and the rest is read.
-        let others = Table::clone(options);
-        let exc: LuaValue = others.raw_get("exc")?;
-        if exc.is_nil() {
-            rest.push(world.read_as(&place, &argument)?);
-            continue;
-        }
         error = Some(raised::described(world, &exc));
         let mut fields = serde_json::Map::new();
-        others.for_each(|key: String, value: LuaValue| {
-            if key != "exc" {
+        options.for_each(|key: String, value: LuaValue| {
+            if key != EXC {
                 fields.insert(key, world.read_as(&place, &value)?);
             }
             Ok(())
@@ -65,6 +66,13 @@ fn read(
     Ok(Arguments { objects, rest, error })
 }
 
-fn is_error(value: &LuaValue) -> bool {
+fn names_of(options: &Table) -> mlua::Result<Vec<String>> {
+    /// More than there are options.
+    const NAMES_MAX: usize = 10;
+    let keys = options.pairs::<LuaValue, LuaValue>().take(NAMES_MAX);
+    keys.map(|it| it.and_then(|(key, _)| key.to_string())).collect()
+}
+
+fn is_raised(value: &LuaValue) -> bool {
     value.is_error() || value.as_userdata().is_some_and(mlua::AnyUserData::is::<HandlerError>)
 }

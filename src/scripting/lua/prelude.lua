@@ -105,11 +105,12 @@ function string.format(template, ...)
     return format(template, ...)
 end
 
--- The error of a full memory ends the call, whatever catches it.
-local exhausted = host.exhausted
+-- The error of a full memory ends the call, whatever catches it. An error of the host becomes a text, as all others are.
+local exhausted, told = host.exhausted, host.told
 local function caught_by_script(ok, first, ...)
     if not ok and (first == "not enough memory" or type(first) == "userdata") then
         exhausted(first)
+        return ok, told(first), ...
     end
     return ok, first, ...
 end
@@ -119,7 +120,13 @@ function _G.pcall(f, ...)
 end
 
 function _G.xpcall(f, handler, ...)
-    return caught_by_script(xpcall(f, handler, ...))
+    if type(handler) ~= "function" then
+        return caught_by_script(xpcall(f, handler, ...))
+    end
+    local function handle(problem, ...)
+        return handler(told(problem), ...)
+    end
+    return caught_by_script(xpcall(f, handle, ...))
 end
 
 -- A coroutine of the script that waits for the host must pass the wait on to the coroutine of the handler.

@@ -15,17 +15,16 @@ use crate::logic::{
 };
 use crate::scripting::{
     LoadError,
-    diagnostics::{FRAMES_MAX, excerpt},
+    diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
     limits,
-    names::DELAY_DEFAULT,
+    names::{self, DELAY_DEFAULT},
     posting::{self, Described},
+    surface::Language,
     text,
 };
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
-/// What separates a message from the stack in the texts of mlua.
-const STACK_TITLE: &str = "stack traceback:";
 
 /// `kopf.TemporaryError` and the like, as values of the script.
 #[derive(Clone, Debug)]
@@ -41,7 +40,9 @@ impl UserData for HandlerError {
         fields.add_meta_field(MetaMethod::Type, "error");
         fields.add_field_method_get("message", |_, error| Ok(error.message.clone()));
         fields.add_field_method_get("delay", |_, error| match error.kind {
-            RaisedKind::Temporary(delay) => Ok(delay.map(|it| it.as_secs_f64())),
+            RaisedKind::Temporary(delay) | RaisedKind::Aborted(delay) => {
+                Ok(delay.map(|it| it.as_secs_f64()))
+            }
             RaisedKind::Permanent | RaisedKind::Arbitrary(_) | RaisedKind::Unfinished(_) => {
                 Ok(None)
             }
@@ -76,7 +77,7 @@ pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {
 
 /// The error of an aborted call: another time it may do.
 pub(super) fn aborted(limits: &Limits, abort: Abort) -> Raised {
-    let kind = RaisedKind::Temporary(Some(DELAY_DEFAULT));
+    let kind = RaisedKind::Aborted(Some(DELAY_DEFAULT));
     Raised { kind, message: of_abort(limits, abort), trace: None }
 }
 
@@ -217,27 +218,41 @@ impl ScriptError {
         ScriptError::of_text(world, "", stack).of_aborted(world, abort)
     }
 
-    /// As the error of a call.
-    pub(super) fn into_raised(mut self, world: &World) -> Raised {
-        if let Some(hint) = &self.hint {
+    /// As scripts catch it: one line with its place, like an error of theirs.
+    pub(super) fn into_text(self) -> String {
+        let ScriptError { message, position, .. } = self.hinted();
+        match position {
+            Some((file, line)) => format!("{file}:{line}: {message}"),
+            None => message,
+        }
+    }
+
+    fn hinted(mut self) -> Self {
+        if let Some(hint) = self.hint.take() {
             self.message = format!("{} ({hint})", self.message);
         }
+        self
+    }
+
+    /// As the error of a call.
+    pub(super) fn into_raised(self, world: &World) -> Raised {
+        let this = self.hinted();
         let mut lines = Vec::new();
-        if let Some(position) = &self.position {
-            lines.push(format!("{}:{}: {}", position.0, position.1, self.message));
+        if let Some(position) = &this.position {
+            lines.push(format!("{}:{}: {}", position.0, position.1, this.message));
             let source = source_line(world, position);
             lines.extend(source.map(|it| format!("    {}", excerpt(it.trim(), 0))));
         }
-        if !self.stack.is_empty() {
+        if !this.stack.is_empty() {
             lines.push(STACK_TITLE.into());
-            let shown = self.stack.iter().take(FRAMES_MAX);
+            let shown = this.stack.iter().take(FRAMES_MAX);
             lines.extend(shown.map(|frame| format!("    {frame}")));
-            if let Some(more) = self.stack.len().checked_sub(FRAMES_MAX).filter(|it| *it > 0) {
+            if let Some(more) = this.stack.len().checked_sub(FRAMES_MAX).filter(|it| *it > 0) {
                 lines.push(format!("    … {more} more"));
             }
         }
         let trace = (!lines.is_empty()).then(|| lines.join("\n"));
-        Raised { kind: self.kind, message: self.message, trace }
+        Raised { kind: this.kind, message: this.message, trace }
     }
 
     /// As the error of loading the script in this file.
@@ -265,6 +280,13 @@ fn in_our_words(limits: &Limits, message: &str) -> String {
     }
     if message.contains("attempt to yield across metamethod/C-call boundary") {
         return "waiting is not possible inside a metamethod, table.sort or string.gsub".into();
+    }
+    // `attempt to call missing method 'x' of logger`
+    let called = message.strip_prefix("attempt to call missing method '");
+    if let Some((method, of)) = called.and_then(|it| it.split_once("' of "))
+        && let Some(told) = names::unknown_method(of, method, Language::Lua)
+    {
+        return told;
     }
     if message == NO_MEMORY {
         return of_abort(limits, Abort::Memory);

@@ -9,9 +9,9 @@ use super::{
     push::{NULLS, Shapes},
     views,
 };
-use crate::scripting::account::{Account, FIELD};
-use crate::scripting::limits::{TEXT, digits};
-use crate::scripting::refused::{FUNCTION, HOST_OBJECT, NOT_FINITE, Refused};
+use crate::scripting::account::Account;
+use crate::scripting::limits;
+use crate::scripting::refused::{BYTES, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused};
 
 /// Converts values of one VM.
 pub(super) struct Reader<'a> {
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
             }
             LuaValue::String(it) => match it.to_str() {
                 Ok(text) => Ok(Value::String(text.to_owned())),
-                Err(_) => refused("a string that is not UTF-8"),
+                Err(_) => refused(BYTES),
             },
             LuaValue::Table(it) => self.read_table(it, like),
             LuaValue::UserData(it) => {
@@ -57,10 +57,10 @@ impl<'a> Reader<'a> {
                 copied.unwrap_or_else(|| refused(HOST_OBJECT))
             }
             LuaValue::Function(_) => refused(FUNCTION),
-            LuaValue::Thread(_) => refused("a coroutine"),
-            LuaValue::Error(_) => refused("an error"),
-            LuaValue::Buffer(_) => refused("a buffer"),
-            LuaValue::Vector(_) => refused("a vector"),
+            LuaValue::Thread(_) => refused("a coroutine cannot be kept as JSON"),
+            LuaValue::Error(_) => refused("an error cannot be kept as JSON: take its tostring"),
+            LuaValue::Buffer(_) => refused(BYTES),
+            LuaValue::Vector(_) => refused("a vector cannot be kept as JSON"),
             LuaValue::LightUserData(_) | LuaValue::Other(_) => refused(HOST_OBJECT),
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
             Ok(())
         });
         if items.len() > self.account.items_left() {
-            return Err(Refused::too_many_items());
+            return Err(self.account.too_many_items(items.len()));
         }
         walked.map_err(|error| Refused::because(error.to_string()))?;
         if texts == items.len() || items.len() == table.raw_len() {
@@ -120,8 +120,8 @@ impl<'a> Reader<'a> {
 
     fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
         let (items, mut fields) = self.entries(table)?;
-        self.account.take_items(items.len() + fields.len())?;
         fields.extend(nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
+        self.account.take_items(items.len() + fields.len())?;
         if !items.is_empty() && !fields.is_empty() {
             return Err(Refused::because("a table with both list items and keys"));
         }
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Value, Refused> {
         let mut map = Map::new();
         for (key, field) in fields {
-            self.account.take(key.len() + FIELD)?;
+            self.account.take(limits::field(&key))?;
             let like = like.and_then(|it| it.get(&key));
             let field = self.read(&field, like).map_err(|it| it.under(format!(".{key}")))?;
             map.insert(key, field);
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
             Ok(())
         });
         if items.len() + fields.len() > self.account.items_left() {
-            return Err(Refused::too_many_items());
+            return Err(self.account.too_many_items(items.len() + fields.len()));
         }
         if let Err(error) = walked {
             problem = Some(error.to_string());
@@ -233,17 +233,19 @@ fn number(read: Number, like: Option<&Value>) -> Value {
 /// About what a value takes as JSON, without what is in it.
 fn weight(value: &LuaValue) -> usize {
     match value {
-        LuaValue::String(text) => text.as_bytes().len() + TEXT,
-        LuaValue::Integer(number) => digits(number.unsigned_abs()),
-        LuaValue::Number(_) => 8,
-        LuaValue::Nil
-        | LuaValue::Boolean(_)
-        | LuaValue::LightUserData(_)
-        | LuaValue::Vector(_)
+        LuaValue::String(it) => match it.to_str() {
+            Ok(it) => limits::text(&it),
+            Err(_) => it.as_bytes().len(),
+        },
+        LuaValue::Integer(it) => limits::number(&Number::from(*it)),
+        LuaValue::Number(it) => Number::from_f64(*it).map_or(0, |it| limits::number(&it)),
+        LuaValue::Nil | LuaValue::Boolean(_) | LuaValue::LightUserData(_) => 5,
+        // What is behind it is counted when it is copied.
+        LuaValue::UserData(_) => 0,
+        LuaValue::Vector(_)
         | LuaValue::Table(_)
         | LuaValue::Function(_)
         | LuaValue::Thread(_)
-        | LuaValue::UserData(_)
         | LuaValue::Buffer(_)
         | LuaValue::Error(_)
         | LuaValue::Other(_) => 3,

@@ -132,7 +132,6 @@ impl Vm {
             leftovers: RefCell::default(),
             places: Rc::default(),
             memos: Arc::clone(&script.memos),
-            side_table: super::side_table::SideTable::default(),
             surroundings: Surroundings::of(&script.terms, &source.name),
             pace: Watchdog::pace(watchdog.meter()),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),

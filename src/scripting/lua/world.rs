@@ -21,7 +21,6 @@ use super::{
     pushed::Pushed,
     read::Reader,
     running::Wait,
-    side_table::SideTable,
     streams::Streams,
     watchdog::Meter,
 };
@@ -89,8 +88,6 @@ pub(super) struct World {
     pub(super) places: Rc<Cell<usize>>,
     /// What the script has put into memos.
     pub(super) memos: Arc<Memos>,
-    /// Values of memos that are no data.
-    pub(super) side_table: SideTable,
     /// What the libraries know of the script.
     pub(super) surroundings: Arc<Surroundings>,
     /// Tells the libraries when the running call has to end.

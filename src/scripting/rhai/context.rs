@@ -19,13 +19,13 @@ use super::{
     present,
     script::Shared,
     stopped::{self, StopFlag},
-    value::{plain, same, text, to_json},
+    value::{plain, same, text, to_json, to_refusable},
     view::{View, register_setter},
 };
 use crate::logic::{outcome::LogLevel, patch::Transformation};
 use crate::ports::{Invocation, Logger, SharedPatch};
 use crate::scripting::{
-    ctx::{Kwarg, is_live, kwarg, names},
+    ctx::{Kwarg, is_live, kwarg, names, unknown},
     leftovers::Handle,
     limits::{FUNCTIONS_MAX, cut, cut_fields, too_many_transformations},
     names,
@@ -106,6 +106,9 @@ impl Ctx {
 
     /// Refuses every change. Rhai assigns parts back after something in them was assigned; that is none.
     fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
+        if unknown(&self.invocation, name).is_some() {
+            return Err(problem(not_assignable(name)));
+        }
         let present = self.get(name);
         if let (Some(present), Some(value)) =
             (present.read_lock::<IndexView>(), value.read_lock::<IndexView>())
@@ -116,7 +119,8 @@ impl Ctx {
         let unchanged = match (present.read_lock::<Live>(), value.read_lock::<Live>()) {
             (Some(present), Some(value)) => present.is(&value),
             (Some(_), None) | (None, Some(_)) => false,
-            (None, None) => same(&present, value),
+            // A part is assigned back as it is; a map in its place would be a change that is lost.
+            (None, None) => present.is::<View>() == value.is::<View>() && same(&present, value),
         };
         if unchanged {
             return Ok(());
@@ -148,10 +152,17 @@ impl ScriptLogger {
     }
 }
 
-/// The fields of a line. It is worth more than they: what JSON cannot hold is shown as text.
+/// The fields of a line. It is worth more than they: in the place of what JSON cannot hold, it is said why.
 fn structured(fields: &Map) -> serde_json::Map<String, Value> {
-    let json = |value: &Dynamic| to_json("", value).unwrap_or_else(|_| text(value).into());
-    cut_fields(fields.iter().map(|(key, value)| (key.to_string(), json(value))).collect())
+    let told = match to_refusable(&Dynamic::from_map(fields.clone())) {
+        Err(refused) if refused.is_bound() => Some(refused.at("the fields")),
+        Ok(_) | Err(_) => None,
+    };
+    if let Some(told) = told {
+        return serde_json::Map::from_iter([("fields_left_out".to_owned(), told.into())]);
+    }
+    let json = |key: &str, value: &Dynamic| to_json(key, value).unwrap_or_else(Value::from);
+    cut_fields(fields.iter().map(|(key, value)| (key.to_string(), json(key, value))).collect())
 }
 
 impl SettingsView {
@@ -217,7 +228,12 @@ fn register_settings(engine: &mut Engine) {
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     engine
         .register_type_with_name::<Ctx>("ctx")
-        .register_indexer_get(|ctx: &mut Ctx, name: ImmutableString| ctx.get(&name))
+        .register_indexer_get(|ctx: &mut Ctx, name: ImmutableString| {
+            match unknown(&ctx.invocation, &name) {
+                Some(unknown) => Err(problem(unknown)),
+                None => Ok(ctx.get(&name)),
+            }
+        })
         // Parentheses behind a name call a method: this is what `ctx.stopped()` is.
         .register_fn("stopped", |ctx: Ctx| match ctx.invocation.background() {
             Some(background) => Ok(background.stopped.is_set()),

@@ -122,8 +122,9 @@ pub(super) struct Control {
     operations: Cell<u64>,
     /// What the thread held at the begin of the present turn.
     held: Cell<isize>,
-    /// About the bytes of its patch as JSON, known from above: what they were at the last look, and what was put in since.
-    patched: Cell<usize>,
+    /// The bytes of its patch and of its memo as JSON, known from above: what they were at the last look, and what was put in
+    /// since. `None`: not looked at yet.
+    weights: [Cell<Option<usize>>; 2],
     /// Why the call ends. Once it has to end, every further step is refused.
     ended: Cell<Option<Abort>>,
 }
@@ -164,7 +165,7 @@ impl Control {
             seen: Cell::default(),
             operations: Cell::new(0),
             held: Cell::new(0),
-            patched: Cell::new(0),
+            weights: Default::default(),
             ended: Cell::new(None),
         }
     }
@@ -386,23 +387,36 @@ pub(super) fn own<T: Clone>(original: T) -> T {
     own
 }
 
-/// Admits something to the patch of the running call; `measure` tells what is in it, which takes its time.
+/// What a call changes bit by bit.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whole {
+    Patch,
+    Memo,
+}
+
+/// Admits something to the patch or the memo of the running call; `measure` tells what is in it besides, which takes its time.
 ///
 /// # Errors
-/// The patch is too large.
-pub(super) fn admit_to_patch(
+/// It would be too large as a whole.
+pub(super) fn admit(
+    whole: Whole,
     more: usize,
     measure: impl FnOnce() -> usize,
 ) -> Result<(), Box<EvalAltResult>> {
     CURRENT.with_borrow(|current| {
         let Some(control) = current else { return Ok(()) };
         let limit = control.common.result_size;
-        let known = control.patched.get().saturating_add(more);
-        let total = if known <= limit { known } else { measure().saturating_add(more) };
+        let [patch, memo] = &control.weights;
+        let (weight, name) = match whole {
+            Whole::Patch => (patch, "the patch"),
+            Whole::Memo => (memo, "the memo"),
+        };
+        let known = weight.get().map(|it| it.saturating_add(more)).filter(|it| *it <= limit);
+        let total = known.unwrap_or_else(|| measure().saturating_add(more));
         if total > limit {
-            return Err(problem(limits::too_large("the patch", limit)));
+            return Err(problem(limits::too_large_together(name, limit, total)));
         }
-        control.patched.set(total);
+        weight.set(Some(total));
         Ok(())
     })
 }

@@ -18,13 +18,16 @@ use crate::logic::{
 };
 use crate::scripting::{
     LoadError,
-    diagnostics::{FRAMES_MAX, excerpt},
+    diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
     limits, names,
+    surface::Language,
 };
 use crate::settings::Sandbox;
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
+/// The name of functions without one.
+pub(super) const CLOSURE: &str = "a closure";
 
 /// The error values of the host, made for `throw`.
 #[derive(Clone, Debug)]
@@ -167,24 +170,25 @@ impl Trail {
         self.frames.iter().find(|frame| !frame.position.is_none())
     }
 
-    /// File, line, source line and function, innermost first.
-    fn trace(&self, sources: &Sources) -> Option<String> {
-        let mut lines = Vec::new();
+    /// The place with the message, its source line, and the calls that led there, innermost first: as in Lua.
+    fn trace(&self, sources: &Sources, message: &str) -> Option<String> {
+        let Frame { file, position, .. } = self.place()?;
+        let (line, column) = (position.line()?, position.position().unwrap_or_default());
+        let mut lines = vec![format!("{file}:{line}:{column}: {message}")];
+        let source = sources.line(file, line).map(|text| excerpt(&text, column));
+        lines.extend(source.map(|text| format!("    {}", text.trim())));
+        lines.push(STACK_TITLE.into());
         let frames: Vec<_> = self.frames.iter().filter(|it| !it.position.is_none()).collect();
-        for frame in frames.iter().take(FRAMES_MAX) {
-            let Frame { file, position, function } = frame;
+        for Frame { file, position, function } in frames.iter().take(FRAMES_MAX) {
             let line = position.line().unwrap_or_default();
-            let column = position.position().unwrap_or_default();
-            let within =
-                if function.is_empty() { String::new() } else { format!(" in {function}") };
-            lines.push(format!("{file}:{line}:{column}{within}"));
-            let excerpt = sources.line(file, line).map(|text| excerpt(&text, column));
-            lines.extend(excerpt.map(|text| format!("    {}", text.trim())));
+            let named = !function.is_empty() && function != CLOSURE;
+            let function = if named { format!(" function {function}") } else { String::new() };
+            lines.push(format!("    {file}:{line}{function}"));
         }
         if let Some(more) = frames.len().checked_sub(FRAMES_MAX).filter(|it| *it > 0) {
-            lines.push(format!("… {more} more"));
+            lines.push(format!("    … {more} more"));
         }
-        (!lines.is_empty()).then(|| lines.join("\n"))
+        Some(lines.join("\n"))
     }
 
     /// The line of the innermost place; empty if it is not known.
@@ -209,6 +213,9 @@ impl Trail {
         {
             return message;
         }
+        if let EvalAltResult::ErrorIndexingType(what, _) = &self.cause {
+            return format!("`{what}` is not possible: the keys of maps are strings");
+        }
         let message = self.cause.to_string();
         if message.contains("for type '()'") {
             return format!("{message}; `?.` reads on where a field may be missing");
@@ -224,6 +231,23 @@ impl Trail {
             );
         }
         message
+    }
+
+    /// What it means for a handler, and its message.
+    fn meaning(&self, sources: &Sources) -> (RaisedKind, String) {
+        if let Some(Thrown { kind, message }) = self.thrown() {
+            return (kind, message);
+        }
+        if let Some(abort) = self.thrown::<Abort>() {
+            return (RaisedKind::Aborted(Some(names::DELAY_DEFAULT)), describe(abort));
+        }
+        let arbitrary = |class: &str| RaisedKind::Arbitrary(limits::cut(class.to_owned()));
+        if let Some(Refused { message, hint }) = self.thrown() {
+            let hint = hint.map(|it| format!(" ({it})")).unwrap_or_default();
+            return (arbitrary(CLASS), format!("{message}{hint}"));
+        }
+        let (class, message) = self.described(sources);
+        (arbitrary(class.as_deref().unwrap_or(CLASS)), message)
     }
 
     /// Class and message of the cause; a thrown map may have both.
@@ -255,6 +279,12 @@ impl Trail {
 fn misused(signature: &str, line: &str) -> Option<String> {
     let (name, arguments) = signature.split_once(" (")?;
     let receiver = arguments.split([',', ')']).next().unwrap_or_default();
+    if let Some(message) = missing_operand(name, arguments) {
+        return Some(message);
+    }
+    if let Some(message) = names::unknown_method(receiver, name, Language::Rhai) {
+        return Some(message);
+    }
     let (owner, name) = name.rsplit_once("::").unwrap_or((receiver, name));
     if owner != "kopf" {
         // Types of arguments have no commas of their own here.
@@ -266,6 +296,20 @@ fn misused(signature: &str, line: &str) -> Option<String> {
         format!("kopf.{name}: wrong number of arguments")
     } else {
         names::unknown(name)
+    })
+}
+
+/// What is wrong with an operator that got `()`: a field that is not there.
+fn missing_operand(operator: &str, operands: &str) -> Option<String> {
+    let is_operator = !operator.is_empty() && operator.bytes().all(|it| it.is_ascii_punctuation());
+    let operands = operands.strip_suffix(')')?;
+    let is_missing = is_operator && operands.split(", ").any(|it| it == "()");
+    is_missing.then(|| {
+        let operands = operands.replace(", ", " and ");
+        format!(
+            "`{operator}` of {operands}: a field that is not there is `()`; give it a default, such as `value ?? 0` or \
+             `ctx.memo.get(\"count\", 0)`"
+        )
     })
 }
 
@@ -286,7 +330,7 @@ fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
 
 /// Functions without a name have one that nobody wrote.
 fn readable(function: &str) -> String {
-    if is_anonymous(function) { "a closure".into() } else { function.into() }
+    if is_anonymous(function) { CLOSURE.into() } else { function.into() }
 }
 
 /// Whether a function was written without a name.
@@ -297,21 +341,20 @@ pub(super) fn is_anonymous(function: &str) -> bool {
 /// What an error that left a function means for its handler.
 pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Raised {
     let trail = Trail::of(error, file);
-    let trace = trail.trace(sources);
-    if let Some(Thrown { kind, message }) = trail.thrown() {
-        return Raised { kind, message: limits::cut(message), trace };
-    }
-    if let Some(abort) = trail.thrown::<Abort>() {
-        return aborted(abort, trace);
-    }
-    if let Some(Refused { message, hint }) = trail.thrown() {
-        let hint = hint.map(|it| format!(" ({it})")).unwrap_or_default();
-        let message = format!("{message}{hint}");
-        return Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace };
-    }
-    let (class, message) = trail.described(sources);
-    let class = limits::cut(class.unwrap_or_else(|| CLASS.into()));
-    Raised { kind: RaisedKind::Arbitrary(class), message: limits::cut(message), trace }
+    let (kind, message) = trail.meaning(sources);
+    let message = limits::cut(message);
+    let trace = trail.trace(sources, &message);
+    Raised { kind, message, trace }
+}
+
+/// The place of a call that has to end, if its error has one.
+pub(super) fn place_of_abort(
+    error: EvalAltResult,
+    abort: Abort,
+    (file, sources): (&str, &Sources),
+) -> Raised {
+    let trace = Trail::of(error, file).trace(sources, &describe(abort));
+    aborted(abort, trace)
 }
 
 /// An error of the host, not of the script.
@@ -336,7 +379,7 @@ pub(super) fn of_value(message: String) -> Raised {
 
 /// What an abort means for its handler: no fault of its logic, so it is tried again later.
 pub(super) fn aborted(abort: Abort, trace: Option<String>) -> Raised {
-    let kind = RaisedKind::Temporary(Some(names::DELAY_DEFAULT));
+    let kind = RaisedKind::Aborted(Some(names::DELAY_DEFAULT));
     Raised { kind, message: describe(abort), trace }
 }
 
@@ -364,7 +407,9 @@ pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) ->
             (None, Some(abort)) => (describe(abort), None),
             (None, None) => {
                 let hint = source_line.as_deref().and_then(|it| reserved(&trail.cause, it));
-                (trail.described(sources).1, hint)
+                let is_unset = matches!(trail.cause, EvalAltResult::ErrorVariableNotFound(..));
+                let unset = is_unset.then(|| names::IS_DEFINED.to_owned());
+                (trail.described(sources).1, hint.or(unset))
             }
         },
     };

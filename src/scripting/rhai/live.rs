@@ -9,7 +9,7 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map};
 use serde_json::Value;
 
 use super::{
-    control::{admit_to_patch, forget, given, handed, remember},
+    control::{Whole, admit, forget, given, handed, remember},
     errors::problem,
     value::{plain, same, to_json, to_kept},
 };
@@ -17,7 +17,7 @@ use crate::ports::{Document, SharedPatch};
 use crate::scripting::{
     account::Account,
     leftovers::Handle,
-    limits::weight,
+    limits::{field, weight},
     refused::{DEPTH_MAX, Refused},
     text,
     withdraw::withdraw,
@@ -179,18 +179,25 @@ impl Live {
         }
         self.store.change(|| {
             let value = to_kept(&below.place(), value, below.path.len()).map_err(problem)?;
-            if matches!(self.store, Store::Patch(_)) {
-                let weigh = |all: &Fields| all.iter().map(|(key, it)| entry(key, it)).sum();
-                // The levels on the way come into being, too.
-                let levels: usize = self.path.iter().map(|it| it.len() + 4).sum();
-                let more = levels + entry(key, &value);
-                admit_to_patch(more, || self.store.with(|all| weigh(all)))?;
-            }
+            let whole = match self.store {
+                Store::Patch(_) => Whole::Patch,
+                Store::Memo(_) => Whole::Memo,
+            };
+            // The levels on the way come into being, too.
+            let levels: usize = self.path.iter().map(|it| field(it)).sum();
+            admit(whole, levels + entry(key, &value), || self.weight_besides(key))?;
             self.store.with_path(&below.path, |document| {
                 self.level(document).map_err(problem)?.insert(key.to_owned(), value);
                 Ok(())
             })
         })
+    }
+
+    /// The bytes of the document as JSON, without this field.
+    fn weight_besides(&self, key: &str) -> usize {
+        let all = self.store.with(|all| all.iter().map(|(key, it)| entry(key, it)).sum::<usize>());
+        let own = self.look(|fields| fields.and_then(|it| it.get(key)).map_or(0, weight));
+        all.saturating_sub(own)
     }
 
     /// The level to write to, made on the way where nothing is.
@@ -256,7 +263,7 @@ impl IntoIterator for Live {
 
 /// About the bytes of a field as JSON.
 fn entry(key: &str, value: &Value) -> usize {
-    key.len() + 4 + weight(value)
+    field(key) + weight(value)
 }
 
 /// Teaches an engine what can be done with a live document. Methods take it by value: Rhai assigns the receiver back otherwise.

@@ -26,6 +26,7 @@ use super::{
     view::{self, View},
 };
 use crate::logic::{
+    declare::DeclareError,
     function::{Function, ScriptId},
     handler::Handler,
     lifecycle::Chooser,
@@ -60,6 +61,8 @@ pub(super) struct Shared {
     globals: Mutex<BTreeMap<String, Dynamic>>,
     /// The names that are assigned to anywhere: what Rhai gets from the resolver, it does not assign to.
     assigned: OnceLock<BTreeSet<String>>,
+    /// How many parameters each function of the main file has; several for overloads.
+    arities: OnceLock<BTreeMap<String, Vec<usize>>>,
     /// The variables of loops in the main file that nothing but their loop changes.
     loops: OnceLock<BTreeSet<String>>,
 }
@@ -73,8 +76,6 @@ pub(super) struct Script {
     shared: Arc<Shared>,
     /// With the imports of the top level, which every call starts from.
     global: GlobalRuntimeState,
-    /// How many parameters each function has; several for overloads.
-    arities: BTreeMap<String, Vec<usize>>,
     /// What it declared when it started afresh: keeps their functions.
     kept: Vec<Handler>,
 }
@@ -92,6 +93,7 @@ impl Shared {
             lifecycles: Mutex::default(),
             globals: Mutex::default(),
             assigned: OnceLock::new(),
+            arities: OnceLock::new(),
             loops: OnceLock::new(),
         }
     }
@@ -99,6 +101,29 @@ impl Shared {
     /// Whether the top level still runs.
     pub(super) fn is_loading(&self) -> bool {
         self.declared.lock().is_some()
+    }
+
+    /// How many of the offered arguments a function takes; if it needs more, how many it needs.
+    fn parameters(&self, pointer: &FnPtr, offered: usize) -> Result<usize, usize> {
+        let captured = pointer.curry().len();
+        let Some(arities) = self.arities.get().and_then(|it| it.get(pointer.fn_name())) else {
+            // A function of the host, or of a module.
+            return Ok(offered);
+        };
+        let fitting = || arities.iter().filter_map(|it| it.checked_sub(captured));
+        let least = || fitting().min().unwrap_or_default();
+        fitting().filter(|it| *it <= offered).max().ok_or_else(least)
+    }
+
+    /// Refuses a function that needs more arguments than it will get, which `gets` says.
+    pub(super) fn check_arity(
+        &self,
+        pointer: &FnPtr,
+        offered: usize,
+        gets: &str,
+    ) -> Result<(), DeclareError> {
+        let checked = self.parameters(pointer, offered).map(drop);
+        checked.map_err(|wrong| too_many_parameters(pointer, wrong, gets).into())
     }
 
     fn globals(&self) -> MutexGuard<'_, BTreeMap<String, Dynamic>> {
@@ -201,15 +226,12 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     }
     let assigned = shared.assigned.get_or_init(|| assigned(&ast));
     shared.loops.get_or_init(|| loops(&ast, assigned));
+    shared.arities.get_or_init(|| arities(&ast));
     let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
     source.modules.settle();
-    let mut arities = BTreeMap::<String, Vec<usize>>::new();
-    for function in ast.iter_functions() {
-        arities.entry(function.name.to_owned()).or_default().push(function.params.len());
-    }
     let handlers = shared.declared.lock().take();
     let lifecycles = std::mem::take(&mut *shared.lifecycles.lock());
-    let script = Script { engine, shared, global, arities, kept: Vec::new() };
+    let script = Script { engine, shared, global, kept: Vec::new() };
     Ok((script, handlers.unwrap_or_default(), lifecycles))
 }
 
@@ -288,6 +310,20 @@ fn returns(ast: &AST) -> bool {
         });
         found
     })
+}
+
+fn arities(ast: &AST) -> BTreeMap<String, Vec<usize>> {
+    let mut arities = BTreeMap::<String, Vec<usize>>::new();
+    for function in ast.iter_functions() {
+        arities.entry(function.name.to_owned()).or_default().push(function.params.len());
+    }
+    arities
+}
+
+fn too_many_parameters(pointer: &FnPtr, count: usize, gets: &str) -> String {
+    let name = pointer.fn_name();
+    let name = if errors::is_anonymous(name) { "the function".into() } else { format!("`{name}`") };
+    format!("{name} has {count} parameters: {gets}")
 }
 
 /// The names on the left of assignments, in all functions.
@@ -377,8 +413,11 @@ impl Script {
         let result = self.invoke(&pointer, arguments);
         // Some native functions swallow the abort of a function that they call.
         if let Some(abort) = control::overdue() {
-            let trace = result.err().and_then(|error| self.raised(*error).trace);
-            return Err(errors::aborted(abort, trace));
+            let place = (self.shared.name.as_str(), &*self.shared.sources);
+            return Err(match result {
+                Ok(_) => errors::aborted(abort, None),
+                Err(error) => errors::place_of_abort(*error, abort, place),
+            });
         }
         match result.map_err(|error| *error) {
             // `exit` leaves with a value.
@@ -406,14 +445,9 @@ impl Script {
 
     /// How many of the offered arguments a function takes: handlers need not name an argument that they do not use.
     fn parameters(&self, pointer: &FnPtr, offered: usize) -> Result<usize, Box<EvalAltResult>> {
-        let captured = pointer.curry().len();
-        let Some(arities) = self.arities.get(pointer.fn_name()) else {
-            // A function of the host.
-            return Ok(offered);
-        };
-        let fitting = arities.iter().filter_map(|it| it.checked_sub(captured));
-        fitting.filter(|it| *it <= offered).max().ok_or_else(|| {
-            problem(format!("`{}` has too many parameters: it gets {offered}", pointer.fn_name()))
+        self.shared.parameters(pointer, offered).map_err(|wrong| {
+            let gets = format!("it gets {offered}");
+            problem(too_many_parameters(pointer, wrong, &gets))
         })
     }
 

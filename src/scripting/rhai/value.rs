@@ -16,8 +16,9 @@ use super::{
     view::View,
 };
 use crate::scripting::{
-    account::{Account, Deadline, FIELD},
-    refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
+    account::{Account, Deadline},
+    limits,
+    refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
     text::shown,
 };
 
@@ -70,10 +71,6 @@ pub(super) fn to_kept(name: &str, value: &Dynamic, around: usize) -> Result<Valu
 
 /// The JSON of a value that is passed to the host, or why there is none.
 pub(super) fn to_refusable(value: &Dynamic) -> Result<Value, Refused> {
-    if let Ok(it) = value.as_immutable_string_ref() {
-        // Bounded by the language.
-        return Ok(it.as_str().into());
-    }
     let (_, room) = control::rooms();
     convert(value, 0, &mut Account::new(room, 0, &Running))
 }
@@ -112,7 +109,7 @@ fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<V
         account.take(3)?;
         account.take_items(fields.len())?;
         let field = |(key, field): (&rhai::Identifier, &Dynamic)| {
-            account.take(key.len() + FIELD)?;
+            account.take(limits::field(key))?;
             let value = convert(field, depth + 1, account);
             Ok((key.to_string(), value.map_err(|it| it.under(format!(".{key}")))?))
         };
@@ -136,7 +133,14 @@ fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<V
         return store.copy(account, depth);
     }
     let Some(content) = small(value) else {
-        return Err(Refused::because(if value.is_fnptr() { FUNCTION } else { HOST_OBJECT }));
+        let problem = if value.is_fnptr() {
+            FUNCTION
+        } else if value.is_blob() {
+            BYTES
+        } else {
+            HOST_OBJECT
+        };
+        return Err(Refused::because(problem));
     };
     account.count(&content, depth)?;
     Ok(content)

@@ -113,7 +113,10 @@ impl View {
 
     /// Refuses every change. Rhai assigns a list back after each method call on it; nothing has changed then.
     fn set(&self, key: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
-        if same(&self.get(key), value) { Ok(()) } else { Err(problem(READ_ONLY)) }
+        let present = self.get(key);
+        // A part is assigned back as it is; a map in its place would be a change that is lost.
+        let is_same = present.is::<View>() == value.is::<View>() && same(&present, value);
+        if is_same { Ok(()) } else { Err(problem(READ_ONLY)) }
     }
 
     /// The keys of what is there: a null is not.

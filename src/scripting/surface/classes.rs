@@ -10,7 +10,7 @@ const CLASSES: &[Class] = &[
     ("Patch", "A merge-patch under construction. Assigning makes the levels on the way: `ctx.patch.status.phase = \"Ready\"`. Assigning `kopf.null` (Rhai: `()`) deletes a field on the cluster; assigning nil (Rhai: `remove`) withdraws it from the patch. To ask what is in it: `kopf.get(ctx.patch, \"status.phase\")`.", PATCH, Some(Ty::Any)),
     ("PatchFunctions", "Functions that change the object as it is on the server, applied after the merge-patch and again when another writer was faster.", PATCH_FUNCTIONS, None),
     ("Conditions", "The list `status.conditions` of the object. What is set is written with the rest of `ctx.patch`; the conditions of others stay.", CONDITIONS, None),
-    ("Memo", "Data that live as long as the process, shared by all handlers of an object and by all scripts; they survive a reload. Any field may be set.", &[], Some(Ty::Any)),
+    ("Memo", "Data that live as long as the process, shared by all handlers of an object and by all scripts; they survive a reload. Any field may be set, to what JSON can hold.", &[], Some(Ty::Any)),
     ("Logger", "Logs about the handled object. A text may have places as in `string.format` (Lua), or be an interpolated text (Rhai); a map at the end adds structured fields.", LOGGER, None),
     ("Stopped", "The stop flag of daemons and timers. It is a function too: `ctx.stopped()` is the same as `is_set`.", STOPPED, None),
     ("StopReasons", "Why a daemon or timer must end. It prints as `RESOURCE_DELETED|DAEMON_SIGNALLED` and can be iterated over.", STOP_REASONS, None),

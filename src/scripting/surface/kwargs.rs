@@ -89,7 +89,7 @@ pub(super) fn sections() -> Vec<Section> {
         |of: &dyn Fn(&Kwarg) -> bool| KWARGS.iter().filter(|it| of(it)).map(Kwarg::item).collect();
     let mut sections = vec![Section {
         name: "Ctx",
-        doc: "The argument of every handler. The id of each index is a field too. A field that the kind of handler does not have is nothing; assigning to `ctx` is an error.",
+        doc: "The argument of every handler. The id of each index is a field too. A field that the kind of handler does not have is nothing; a name that no handler has, and assigning to `ctx`, are errors.",
         items: items(&|it| it.of == EVERY),
         others: None,
         parent: None,

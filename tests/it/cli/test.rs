@@ -128,18 +128,20 @@ fn tests_in_rhai_are_told_alike() {
             ok      volume_test.rhai: a volume gets ready
             ok      volume_test.rhai: a day of a volume
             FAILED  volume_test.rhai: a big volume gets ready
-                kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
-                volume_test.rhai:19:10 in a closure
+                volume_test.rhai:19:10: kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
                     kube.wait(volume("big"), |it| kopf.get(it, "status.phase"), "1m");
+                stack traceback:
+                    volume_test.rhai:19
                 the log of the operator:
                 [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
                 [2030-01-01 00:00:00,100] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
                 [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
             FAILED  volume_test.rhai: a volume is large
-                check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
-                volume_test.rhai:24:11 in a closure
+                volume_test.rhai:24:11: check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
                     check.equal(object.spec, #{ size: "large" }, "the spec");
+                stack traceback:
+                    volume_test.rhai:24
                 the log of the operator:
                 [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
@@ -156,9 +158,10 @@ fn tests_in_rhai_are_told_alike() {
         &expect![[r#"
             ok      volume_test.rhai: a volume gets ready
             FAILED  volume_test.rhai: a big volume gets ready
-                kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
-                volume_test.rhai:19:10 in a closure
+                volume_test.rhai:19:10: kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
                     kube.wait(volume("big"), |it| kopf.get(it, "status.phase"), "1m");
+                stack traceback:
+                    volume_test.rhai:19
                 the log of the operator:
                 [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.

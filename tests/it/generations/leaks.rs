@@ -27,7 +27,6 @@ fn source(language: &str, round: usize, seconds: f64) -> Source {
             "ALL = {{}}
             kopf.on_create('kex', {{ id = 'it', when = function() return true end }}, function(ctx)
                 ALL[#ALL + 1] = ctx
-                ctx.memo.hook = function() return ctx end
                 kopf.subhandler({{ id = 'sub' }}, function() return ctx.name end)
                 ctx.patch.fns:append(function(body) body.x = ctx.name end)
                 kopf.sleep({seconds:?})

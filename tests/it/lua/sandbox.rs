@@ -45,7 +45,7 @@ fn a_runaway_call_is_aborted_whatever_it_catches() {
             "{body}: {}",
             raised.message
         );
-        assert!(matches!(raised.kind, RaisedKind::Temporary(Some(_))), "{body}");
+        assert!(matches!(raised.kind, RaisedKind::Aborted(Some(_))), "{body}");
     }
 }
 
@@ -208,7 +208,7 @@ fn a_script_that_fills_its_memory_starts_afresh_and_nobody_else_notices() {
             hoard.message,
             "the script needs more than 64 MiB of memory (settings.sandbox.memory_limit)"
         );
-        assert!(matches!(hoard.kind, RaisedKind::Temporary(Some(_))));
+        assert!(matches!(hoard.kind, RaisedKind::Aborted(Some(_))));
         // What else ran in the VM is made again, and soon.
         let Ended::Raised(nap) = nap else { panic!("the nap went on: {nap:?}") };
         assert_eq!(nap.kind, RaisedKind::Temporary(Some(Duration::from_secs(1))));

@@ -117,9 +117,12 @@ fn what_json_cannot_hold_is_refused_with_its_path() {
         ("{[1] = 1, [3] = 3}", "the result.x: a list with holes (use kopf.null for a null item)"),
         ("0/0", "the result.x: NaN and infinity are no JSON numbers"),
         ("{print}", "the result.x[1]: a function cannot be kept as JSON"),
-        ("'\\255'", "the result.x: a string that is not UTF-8"),
+        (
+            "'\\255'",
+            "the result.x: bytes cannot be kept as JSON: make a string of them with base64.encode",
+        ),
         ("{[true] = 1}", "the result.x: a key that is a boolean"),
-        ("coroutine.create(print)", "the result.x: a coroutine"),
+        ("coroutine.create(print)", "the result.x: a coroutine cannot be kept as JSON"),
     ];
     for (value, message) in refused {
         assert_eq!(run(&format!("return {{x = {value}}}")).raised().message, message);
@@ -172,7 +175,7 @@ fn kwargs_are_fields() {
         r"
         return {ctx.name, ctx.namespace, ctx.uid, ctx.retry, ctx.started, ctx.runtime, ctx.reason,
             ctx.meta.name, ctx.resource.plural, ctx.old.spec.size, ctx.new_value.spec.size,
-            ctx.diff[1].op, ctx.diff[1].field[2], ctx.diff[1].old, ctx.diff[1].new, ctx.nothing == nil}
+            ctx.diff[1].op, ctx.diff[1].field[2], ctx.diff[1].old, ctx.diff[1].new, ctx.stopped == nil}
         ",
     );
     let expected = json!([

@@ -318,7 +318,7 @@ async fn call(language: &Language, script: &Script) -> Run {
     let patch = SharedPatch::default();
     let next = script.host.call(script.change("alive", &sample(), &patch)).await;
     let (message, is_temporary) = match ended {
-        Ended::Raised(it) => (Some(it.message), matches!(it.kind, RaisedKind::Temporary(_))),
+        Ended::Raised(it) => (Some(it.message), matches!(it.kind, RaisedKind::Aborted(_))),
         Ended::Returned(_) | Ended::Keyed(_) => (None, false),
     };
     let computed = after.saturating_sub(before);

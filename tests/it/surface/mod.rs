@@ -1,6 +1,7 @@
 //! The public surface: what scripts can reach is what is documented, and the reference is in step.
 
 mod bounds;
+mod languages;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 

@@ -3,7 +3,7 @@
 local ALL = {
     "activity", "body", "diff", "event", "labels", "logger", "memo", "meta", "name", "namespace", "new", "new_value", "old",
     "old_value", "param", "patch", "reason", "resource", "retry", "runtime", "settings", "spec", "started", "status", "type",
-    "uid", "annotations", "stopped", "no_such_thing",
+    "uid", "annotations", "stopped",
 }
 
 local function tell(ctx, text)

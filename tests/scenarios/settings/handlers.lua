@@ -3,7 +3,7 @@
 local function refused(ctx, change)
     local ok, problem = pcall(change, ctx.settings)
     local text = string.match(tostring(problem), "^[^\n]*")
-    text = string.gsub(text, "^runtime error: ", "")
+    text = string.gsub(text, "^handlers.lua:%d+: ", "")
     ctx.logger:info(ok and "taken" or "refused: " .. text)
 end
 

@@ -77,7 +77,10 @@ impl CtxView {
         let world = World::of(lua)?;
         let frozen = |value: &Value| world.push(lua, value, Style::Frozen);
         match ctx::kwarg(&self.invocation, name) {
-            Kwarg::Absent => Ok(LuaValue::Nil),
+            Kwarg::Absent => match ctx::unknown(&self.invocation, name) {
+                Some(unknown) => Err(mlua::Error::runtime(unknown)),
+                None => Ok(LuaValue::Nil),
+            },
             Kwarg::Value(it) => frozen(&it),
             Kwarg::Part(tree, keys) => world.pushed.table(&tree, Some(keys), || {
                 let part = keys.iter().try_fold(&*tree, |part, key| part.get(key));

@@ -61,9 +61,7 @@ fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     if arguments.len() > places(&template)
         && let Some(last @ LuaValue::Table(_)) = arguments.back()
     {
-        if let Value::Object(map) = world.read_as("the fields of the log line", last)? {
-            fields = Some(map);
-        }
+        fields = fields_of(&world, last)?;
         arguments.pop_back();
     }
     if arguments.is_empty() {
@@ -73,6 +71,29 @@ fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     let Some(format) = world.format.get() else { return Ok((template, fields)) };
     arguments.push_front(LuaValue::String(lua.create_string(&template)?));
     format.call(arguments).map(|text| (text, fields))
+}
+
+/// Structured fields. The line is worth more than they: in the place of what JSON cannot hold, it is said why.
+fn fields_of(world: &World, value: &LuaValue) -> mlua::Result<Option<Map<String, Value>>> {
+    match world.read(value, None) {
+        Ok(Value::Object(fields)) => return Ok(Some(fields)),
+        // A list, which has no names.
+        Ok(_) => return Ok(None),
+        Err(refused) if refused.is_bound() => {
+            let told = refused.at("the fields");
+            return Ok(Some(Map::from_iter([("fields_left_out".to_owned(), told.into())])));
+        }
+        Err(_) => {}
+    }
+    let LuaValue::Table(table) = value else { return Ok(None) };
+    let mut fields = Map::new();
+    table.for_each(|key: LuaValue, value: LuaValue| {
+        let key = key.to_string()?;
+        let field = world.read(&value, None).unwrap_or_else(|it| it.at(&key).into());
+        fields.insert(key, field);
+        Ok(())
+    })?;
+    Ok(Some(fields))
 }
 
 /// How many arguments a template takes. A percent sign that formats nothing takes none.

@@ -57,9 +57,6 @@ impl MemoView {
     fn get(&self, lua: &Lua, key: &LuaValue) -> mlua::Result<LuaValue> {
         let path = self.below(step(key)?);
         let world = World::of(lua)?;
-        if let Some(value) = world.side_table.get(&self.document, &path) {
-            return Ok(value);
-        }
         // Maps and lists are viewed, not copied: a memo may be large.
         let present = match tree::lookup(&self.document.lock(), &path) {
             None => return Ok(LuaValue::Nil),
@@ -77,26 +74,17 @@ impl MemoView {
         }
     }
 
-    fn set(&self, lua: &Lua, key: &LuaValue, value: LuaValue) -> mlua::Result<()> {
+    fn set(&self, lua: &Lua, key: &LuaValue, value: &LuaValue) -> mlua::Result<()> {
         let path = self.below(step(key)?);
         let world = World::of(lua)?;
         let fail = |it: &str| mlua::Error::runtime(format!("{}: {it}", dotted("memo", &path)));
-        world.side_table.remove(&self.document, &path);
-        let remove = || {
+        if value.is_nil() {
             let before = heap::held();
             tree::remove(&mut self.document.lock_for(&path), &path).map_err(fail)?;
             world.memos.charge(&self.document, heap::held().wrapping_sub(before));
-            Ok(())
-        };
-        if value.is_nil() {
-            return remove();
-        }
-        if is_foreign(&value) {
-            remove()?;
-            world.side_table.set(&self.document, path, value);
             return Ok(());
         }
-        let read = world.read_kept(&value, None, path.len());
+        let read = world.read_kept(value, None, path.len());
         let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("memo", &path))))?;
         let measure = || tally::weight_besides(&self.document.lock(), &path);
         self.tally.admit(&world, &read, ("the memo", measure))?;
@@ -134,9 +122,7 @@ impl MemoView {
         let keys: Vec<LuaValue> = if self.kind() == Kind::List {
             (1..=self.len()).map(|it| it.into_lua(lua)).collect::<Result<_, _>>()?
         } else {
-            let beside = World::of(lua)?.side_table.keys(&self.document, &self.path);
-            let keys = self.keys().into_iter().chain(beside);
-            keys.map(|it| it.into_lua(lua)).collect::<Result<_, _>>()?
+            self.keys().into_iter().map(|it| it.into_lua(lua)).collect::<Result<_, _>>()?
         };
         let path = Place::new(lua, &*World::of(lua)?, self.path.to_vec())?;
         let tally = Rc::clone(&self.tally);
@@ -160,7 +146,7 @@ impl UserData for MemoView {
         methods.add_meta_method(MetaMethod::Index, |lua, view, key: LuaValue| view.get(lua, &key));
         methods.add_meta_method(
             MetaMethod::NewIndex,
-            |lua, view, (key, value): (LuaValue, LuaValue)| view.set(lua, &key, value),
+            |lua, view, (key, value): (LuaValue, LuaValue)| view.set(lua, &key, &value),
         );
         methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.len()));
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
@@ -168,11 +154,4 @@ impl UserData for MemoView {
             World::of(lua)?.shown("the memo", text::shown, |it| view.copy(it, 0))
         });
     }
-}
-
-/// Whether a value can only stay in its own VM.
-fn is_foreign(value: &LuaValue) -> bool {
-    let is_native =
-        value.is_function() || value.is_thread() || value.is_buffer() || value.is_error();
-    is_native || value.as_userdata().is_some_and(|it| super::kind(it).is_none())
 }

@@ -4,7 +4,10 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
-use crate::scripting::{limits::weight, lua::world::World, refused::Room};
+use crate::scripting::{
+    limits::{self, field, weight},
+    lua::world::World,
+};
 
 /// The size of one patch or memo, known from above; shared by the views of it that one call has.
 #[derive(Debug, Default)]
@@ -25,7 +28,8 @@ impl Tally {
         let known = self.most.get().map(|it| it + more).filter(|it| *it <= room.bytes());
         let total = known.unwrap_or_else(|| measure() + more);
         if total > room.bytes() {
-            return Err(mlua::Error::runtime(Room::exceeded(room, name)));
+            let told = limits::too_large_together(name, room.bytes(), total);
+            return Err(mlua::Error::runtime(told));
         }
         self.most.set(Some(total));
         Ok(())
@@ -34,7 +38,7 @@ impl Tally {
 
 /// About the bytes of the fields of an object besides the one at this path.
 pub(super) fn weight_besides(fields: &serde_json::Map<String, Value>, path: &[String]) -> usize {
-    let all: usize = fields.iter().map(|(key, it)| key.len() + 4 + weight(it)).sum();
+    let all: usize = fields.iter().map(|(key, it)| field(key) + weight(it)).sum();
     let own = crate::scripting::lua::tree::lookup(fields, path).map_or(0, weight);
     all.saturating_sub(own)
 }

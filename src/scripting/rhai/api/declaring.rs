@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use rhai::{Dynamic, Engine, FnPtr, NativeCallContext};
 
-use super::{ARGUMENTS_MAX, HostFn, Outcome, spread};
+use super::{ARGUMENTS_MAX, HostFn, Outcome, library::library_name, spread};
 use crate::logic::{
     declare::{Argument, Declaration, DeclareError, Marker, declare},
     handler::{Callback, Kind},
 };
 use crate::scripting::{
     children, limits,
-    names::{self, Declaring},
+    names::{self, Declaring, NoHandler},
     rhai::{
         control::handed,
         errors::{Refused, problem},
@@ -113,8 +113,9 @@ fn declare_handler(
     mut arguments: Vec<Dynamic>,
 ) -> Outcome {
     let refuse = |error: DeclareError| Refused::from(error).into_error();
-    let function = arguments.pop().and_then(Dynamic::try_cast::<FnPtr>);
-    let function = function.ok_or_else(|| refuse(names::no_handler(name, kind)))?;
+    let function = handler_of(arguments.pop(), !arguments.is_empty());
+    let function = function.map_err(|given| refuse(names::no_handler(name, kind, given)))?;
+    shared.check_arity(&function, 1, "a handler gets one, ctx").map_err(refuse)?;
     let mut given = Vec::new();
     if arguments.last().is_some_and(Dynamic::is_map) {
         let map = arguments.pop().and_then(Dynamic::try_cast::<rhai::Map>).unwrap_or_default();
@@ -144,6 +145,18 @@ fn declare_handler(
     }
     declared.push(handler);
     Ok(Dynamic::UNIT)
+}
+
+/// The function that a declaration ends with, or what is in its place.
+fn handler_of(last: Option<Dynamic>, has_others: bool) -> Result<FnPtr, NoHandler<'static>> {
+    let Some(last) = last else { return Err(NoHandler::Other) };
+    if last.is_unit() && has_others {
+        return Err(NoHandler::Nothing);
+    }
+    if let Some(library) = library_name(&last) {
+        return Err(NoHandler::Library(library));
+    }
+    last.try_cast::<FnPtr>().ok_or(NoHandler::Other)
 }
 
 /// The options of a function of `kopf`.

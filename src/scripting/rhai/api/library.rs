@@ -43,6 +43,11 @@ pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
     value.is::<Handle>()
 }
 
+/// The name of the library that a value is.
+pub(super) fn library_name(value: &Dynamic) -> Option<&'static str> {
+    value.read_lock::<Handle>().map(|it| it.0.name)
+}
+
 /// What is wrong with a call of a function of a library that Rhai has not found, with so many arguments: there is none, or it
 /// takes fewer. A method is not told with its library, only that it is of one of them: the line of the call has it.
 pub(in crate::scripting::rhai) fn misused(

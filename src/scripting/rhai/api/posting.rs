@@ -4,7 +4,7 @@ use rhai::{Dynamic, EvalAltResult, Map};
 
 use super::HostFn;
 use crate::scripting::{
-    posting::{self, Arguments, Described, Function},
+    posting::{self, Arguments, Described, EXC, Function},
     rhai::{
         control::handed,
         errors::{Thrown, problem},
@@ -38,16 +38,21 @@ fn read(
     let place = format!("kopf.{name}");
     let mut arguments = arguments.into_iter();
     let objects = arguments.next().unwrap_or_default();
-    let objects = to_json(&place, &objects).map_err(problem)?;
+    let objects = to_json(&format!("{place}: the object"), &objects).map_err(problem)?;
     let (mut rest, mut error) = (Vec::new(), None);
-    for mut argument in arguments {
+    for (index, mut argument) in arguments.enumerate() {
+        let place = format!("{place}: `{}`", function.argument(index));
+        let names = argument.as_map_ref().ok();
+        let names = names.map(|it| it.keys().map(ToString::to_string).collect::<Vec<_>>());
+        // An error of the host is recognised anywhere.
+        let is_raised = function == Function::Exception && argument.is::<Thrown>();
+        if is_raised || function.is_error(rest.len(), names.as_deref()) {
+            error = (!argument.is_unit()).then(|| described(&argument)).or(error);
+            continue;
+        }
         if function == Function::Exception {
-            if argument.is::<Thrown>() {
-                error = Some(described(&argument));
-                continue;
-            }
             // An error is no data: it is taken out, and the rest is read.
-            let exc = argument.write_lock::<Map>().and_then(|mut it| it.remove("exc"));
+            let exc = argument.write_lock::<Map>().and_then(|mut it| it.remove(EXC));
             error = exc.as_ref().map(described).or(error);
         }
         rest.push(to_json(&place, &argument).map_err(problem)?);

@@ -36,8 +36,11 @@ pub(super) fn register(engine: &mut Engine) {
         .register_type_with_name::<Thrown>("error")
         .register_get("message", |error: &mut Thrown| error.message.clone())
         .register_get("delay", |error: &mut Thrown| match error.kind {
-            RaisedKind::Temporary(Some(delay)) => Dynamic::from_float(delay.as_secs_f64()),
+            RaisedKind::Temporary(Some(delay)) | RaisedKind::Aborted(Some(delay)) => {
+                Dynamic::from_float(delay.as_secs_f64())
+            }
             RaisedKind::Temporary(None)
+            | RaisedKind::Aborted(None)
             | RaisedKind::Permanent
             | RaisedKind::Arbitrary(_)
             | RaisedKind::Unfinished(_) => Dynamic::UNIT,

@@ -36,8 +36,22 @@ async fn scalars_are_values_of_the_language() {
 #[tokio::test]
 async fn a_missing_field_is_unit() {
     let code = "[ctx.spec.no == (), ctx.spec.nothing == (), ctx.spec.no?.deeper == (), \
-                ctx.status.len(), ctx.no_such_kwarg == ()]";
+                ctx.status.len(), ctx.stopped == ()]";
     assert_eq!(run(code, object()).await, json!([true, true, true, 0, true]));
+}
+
+#[tokio::test]
+async fn a_name_that_no_ctx_has_is_an_error_with_the_nearest_one() {
+    for (code, message) in [
+        ("ctx.sepc.x", "ctx has no `sepc`; did you mean `ctx.spec`?"),
+        ("ctx[\"nonsense\"]", "ctx has no `nonsense`"),
+        (
+            "ctx.own = 1",
+            "ctx.own cannot be assigned: change the object through ctx.patch, keep own data in ctx.memo",
+        ),
+    ] {
+        assert_eq!(problem(code, object()).await, message, "{code}");
+    }
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ async fn a_trace_names_file_line_source_and_function() {
     assert_eq!(
         raised.trace.as_deref(),
         Some(
-            "handlers.rhai:2:3 in deep\n    throw \"no\";\nhandlers.rhai:5:3 in handler\n    deep();"
+            "handlers.rhai:2:3: no\n    throw \"no\";\nstack traceback:\n    handlers.rhai:2 function deep\n    handlers.rhai:5 function handler"
         )
     );
 }
@@ -87,7 +87,7 @@ async fn a_runaway_call_is_aborted_and_cannot_catch_it() {
     let fixture = Fixture::of(loaded, json!({}));
     for _ in 0..2 {
         let raised = fixture.raised().await;
-        assert_eq!(raised.kind, RaisedKind::Temporary(Some(Duration::from_mins(1))));
+        assert_eq!(raised.kind, RaisedKind::Aborted(Some(Duration::from_mins(1))));
         assert!(raised.message.contains("more than 0.001 s"), "{}", raised.message);
     }
 }
@@ -98,7 +98,7 @@ async fn an_abort_inside_a_comparison_is_not_swallowed() {
         "kopf::on_create(\"things\", |ctx| { let x = [2, 1, 3]; x.sort(|a, b| { loop {} }); 1 });";
     let loaded = run_with_budget(text, 10_000).await.unwrap_or_else(|error| panic!("{error:?}"));
     let raised = Fixture::of(loaded, json!({})).raised().await;
-    assert!(matches!(raised.kind, RaisedKind::Temporary(_)), "{raised:?}");
+    assert!(matches!(raised.kind, RaisedKind::Aborted(_)), "{raised:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,14 @@
+//! Values of the host through scripts in both languages and back: equal, or refused in the same words.
+#![no_main]
+
+use kopf::testing::seam::{Seam, value_of};
+use libfuzzer_sys::fuzz_target;
+
+thread_local! {
+    static SEAM: Seam = Seam::default();
+}
+
+fuzz_target!(|data: &[u8]| {
+    let value = value_of(data);
+    SEAM.with(|seam| seam.check(&value)).unwrap_or_else(|problem| panic!("{problem}"));
+});

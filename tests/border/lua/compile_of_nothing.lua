@@ -1,0 +1,3 @@
+-- says: Expected 'end'
+-- at: load
+kopf.on_create("kopfexamples", function(ctx)

@@ -1,0 +1,5 @@
+-- says: the result.a.b: a function cannot be kept as JSON
+-- says: trace: hostile.(lua|rhai):[0-9]+: the result
+kopf.index("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
+    return { a = { b = function() end } }
+end)

@@ -1,0 +1,5 @@
+-- says: INFO x+… \(2000000 bytes in all\)
+kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
+    local text = string.rep("x", 2000000)
+    ctx.logger:info(text)
+end)

@@ -1,0 +1,6 @@
+-- says: INFO x.*the fields(.x)+…: nested deeper than 128 levels
+kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
+    local deep = {}
+    for _ = 1, 130 do deep = { x = deep } end
+    ctx.logger:info("x", { x = deep })
+end)

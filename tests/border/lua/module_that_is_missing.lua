@@ -1,0 +1,3 @@
+-- says: abc
+-- at: load
+require("abc") -- HERE

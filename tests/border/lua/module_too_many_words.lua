@@ -1,0 +1,5 @@
+-- says: the text has more than 200000 words and symbols|more than 200000 words
+-- at: load
+require("big") -- HERE
+-- module: big.lua
+@@41000:x = 1 + 1 @@

@@ -1,0 +1,3 @@
+-- says: selector|resource
+-- at: load
+kopf.on_create(5, function() end) -- HERE

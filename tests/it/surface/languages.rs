@@ -1,0 +1,148 @@
+//! No name exists in one language only: what only one of them spells as a name, the other has as a part of the language.
+
+use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
+
+use kopf::{
+    logic::outcome::Ended,
+    ports::{Scripts as _, SharedPatch},
+    scripting::{
+        Placement, ScriptHost, Source,
+        surface::{Item, Language, Parameter, Shape, Spoken, Surface},
+    },
+    testing::{creation, run_paused},
+};
+use serde_json::json;
+
+/// Names of one language, and what the other one has instead. `it` is the value.
+#[rustfmt::skip]
+const COUNTERPARTS: &[(&str, &str)] = &[
+    ("Index.contains", "it[key] ~= nil"),
+    ("Index.get", "it[key]"),
+    ("Index.is_empty", "#it == 0"),
+    ("Index.keys", "pairs(it)"),
+    ("Index.len", "#it"),
+    ("Index.values", "kopf.values(it)"),
+    ("Logger.debug", "it.dbg(…), which Lua has too: `debug` is reserved"),
+    ("Store.contains", "table.find(it, value)"),
+    ("Store.get", "it[place]"),
+    ("Store.index_of", "table.find(it, value)"),
+    ("Store.is_empty", "#it == 0"),
+    ("Store.len", "#it"),
+    ("Store.to_array", "kopf.copy(it)"),
+    ("kopf.null", "()"),
+];
+
+/// The values of the host with methods that a change handler has.
+const HANDLES: [(&str, &str); 3] =
+    [("logger", "Logger"), ("conditions", "Conditions"), ("patch.fns", "PatchFunctions")];
+
+fn collect(prefix: &str, items: &[Item], found: &mut BTreeSet<String>) {
+    for item in items {
+        let path = format!("{prefix}.{}", item.name);
+        if let Shape::Table(inner) = &item.shape {
+            collect(&path, inner, found);
+        }
+        if matches!(item.spoken, Spoken::Lua | Spoken::Rhai) {
+            found.insert(path);
+        }
+    }
+}
+
+#[test]
+fn a_name_of_one_language_is_a_part_of_the_other() {
+    let surface = Surface::new();
+    let mut found = BTreeSet::new();
+    for section in surface.sections() {
+        collect(section.name, &section.items, &mut found);
+    }
+    let known: BTreeSet<_> = COUNTERPARTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(found, known);
+}
+
+fn separator(language: Language) -> &'static str {
+    match language {
+        Language::Lua => ":",
+        Language::Rhai => ".",
+    }
+}
+
+/// As many arguments as a method needs. It may refuse what they are.
+fn arguments(item: &Item, language: Language) -> String {
+    let signature = item.signature().expect("a method");
+    let needed = signature.parameters.iter().filter(|it| it.required);
+    let one = |it: &Parameter| match (it.name, language) {
+        ("function", Language::Lua) => "function() end",
+        ("function", Language::Rhai) => "|it| it",
+        _ => "`x`",
+    };
+    needed.map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The methods that are not there, of those that both languages should have.
+fn missing(language: Language) -> Vec<String> {
+    let surface = Surface::new();
+    let mut calls = String::new();
+    for (handle, class) in HANDLES {
+        let section = surface.classes.iter().find(|it| it.name == class).expect("a class");
+        // What Rhai reserves has a twin.
+        let is_word = |it: &Item| language == Language::Rhai && it.name == "is";
+        let items = section.items.iter().filter(|it| it.spoken.in_language(language));
+        for item in items.filter(|it| !is_word(it)) {
+            let call = format!("ctx.{handle}{}{}", separator(language), item.name);
+            let arguments = arguments(item, language);
+            let written = match language {
+                Language::Lua => {
+                    writeln!(calls, "try('{call}', function() {call}({arguments}) end)")
+                }
+                Language::Rhai => writeln!(
+                    calls,
+                    "try {{ {call}({arguments}); }} catch (e) {{ told.push(`{call}: ` + e); }}"
+                ),
+            };
+            written.expect("a text takes everything");
+        }
+    }
+    let source = match language {
+        Language::Lua => Source::alone(
+            "all.lua",
+            format!(
+                "kopf.on_create('kopfexamples', function(ctx)
+                    local told = {{}}
+                    local function try(name, call)
+                        local fine, problem = pcall(call)
+                        if not fine then table.insert(told, name .. ': ' .. tostring(problem)) end
+                    end
+                    {calls} return told end)"
+            ),
+        ),
+        Language::Rhai => Source::alone(
+            "all.rhai",
+            format!("kopf::on_create(`kopfexamples`, |ctx| {{ let told = []; {calls} told }});"),
+        ),
+    };
+    let ended = run_paused(async {
+        let loaded = ScriptHost::load(vec![source], Placement::CurrentRuntime).await;
+        let (host, handlers) = loaded.unwrap_or_else(|errors| panic!("{errors:?}"));
+        let handler = Arc::new(handlers.into_iter().next().expect("a handler"));
+        let body = json!({ "metadata": { "name": "x", "namespace": "y" } });
+        let call = Arc::new(creation(&handler, body, SharedPatch::default()));
+        host.call(call).await
+    });
+    let Ended::Returned(Some(told)) = ended else { panic!("{ended:?}") };
+    let told = told.as_array().cloned().unwrap_or_default();
+    let told = told.iter().filter_map(|it| it.as_str());
+    // Some refuse the arguments; that is fine.
+    let is_missing = |it: &&str| {
+        it.contains("there is no")
+            || it.contains("missing method")
+            || it.contains("Function not found")
+    };
+    told.filter(is_missing).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_method_is_there_in_both_languages() {
+    for language in [Language::Lua, Language::Rhai] {
+        assert_eq!(missing(language), Vec::<String>::new(), "{language:?}");
+    }
+}
