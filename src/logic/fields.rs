@@ -9,7 +9,7 @@ use crate::settings::FieldPath;
 /// Why a field cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// Neither text nor a list of texts.
+    /// Neither text nor a list of strings.
     #[error("a field is a text such as `spec.field` or a list of keys, not {0}")]
     Malformed(Value),
     /// The key is not there.

@@ -123,7 +123,7 @@ fn optional<'a>(name: &str, value: &'a Value) -> Result<Option<&'a str>, String>
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text)),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Err(format!("the {name} must be a text, not {}", named(value)))
+            Err(format!("the {name} must be a string, not {}", named(value)))
         }
     }
 }

@@ -181,7 +181,7 @@ impl Helper {
             Value::Null => Ok(None),
             Value::String(text) => Ok(Some(text.clone())),
             Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                Err(format!("expected a text, not {it}"))
+                Err(format!("expected a string, not {it}"))
             }
         };
         let (forced, strict) = (rest.flag("forced")?, rest.flag("strict")?);

@@ -249,7 +249,7 @@ fn text(name: &str, value: Value) -> Result<String, String> {
         },
         Value::Number(_) | Value::Bool(_) if name == "message" => Ok(value.to_string()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Err(format!("`{name}` must be a text, not {value}"))
+            Err(format!("`{name}` must be a string, not {value}"))
         }
     }
 }

@@ -119,7 +119,7 @@ pub(crate) fn marker_key(printed: &str) -> Result<String, String> {
     if printed == "kopf.EVERYTHING" {
         Ok(EVERYTHING.to_owned())
     } else {
-        Err(format!("a key must be a text or kopf.EVERYTHING, not {printed}"))
+        Err(format!("a key must be a string or kopf.EVERYTHING, not {printed}"))
     }
 }
 

@@ -228,7 +228,7 @@ pub struct Networking {
 /// `settings.persistence`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Persistence {
-    /// The finalizer that holds objects until their deletion is handled.
+    /// The finalizer that keeps objects until their deletion is handled.
     pub finalizer: String,
     /// Where the progress of handlers is kept.
     pub progress_storage: ProgressStorage,

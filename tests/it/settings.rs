@@ -62,7 +62,7 @@ fn by_type(setting: &Setting) -> (Value, Value, Value) {
             (json!(other), json!(other), json!(7))
         }
         "true, false or \"all\"" => (json!("all"), json!("all"), json!(7)),
-        "a text" => (json!("some-text"), json!("some-text"), json!(["x"])),
+        "a string" => (json!("some-text"), json!("some-text"), json!(["x"])),
         "an integer" => (json!(-7), json!(-7), json!(1.5)),
         "a non-negative integer" | "a positive integer" => (json!(7), json!(7), json!(-7)),
         "a number of bytes or a size such as \"64Mi\"" => {
@@ -72,7 +72,7 @@ fn by_type(setting: &Setting) -> (Value, Value, Value) {
         "a list of seconds or durations such as \"10m\"" => {
             (json!([1, "2m", 0.5]), json!([1, 120, 0.5]), json!([1, "soon"]))
         }
-        "a map from resource selectors to texts" => {
+        "a map from resource selectors to strings" => {
             let map = json!({"v1/pods": "a=b"});
             (map.clone(), map, json!({"v1/pods": 7}))
         }
@@ -250,7 +250,7 @@ fn text(value: &Value) -> String {
 
 /// Texts can be anything, and one without a rule has no wrong ones.
 fn takes_all_texts(setting: &Setting) -> bool {
-    setting.shape == Shape::Text && setting.takes == "a text"
+    setting.shape == Shape::Text && setting.takes == "a string"
 }
 
 #[test]
@@ -294,17 +294,17 @@ const INTRODUCTION: &str = "\
 
 <!-- Made from src/logic/configure/table.rs by the test `settings::the_reference_has_every_setting`. -->
 
-Each setting can be changed in four places. What is nearer to the operator wins:
+Each setting can be changed in four places. Precedence, lowest to highest:
 
-| place | how | when it is wrong |
+| place | syntax | if invalid |
 |---|---|---|
 | `kopf.yaml` | `settings:`, then the group, then the name | an error with the line; the operator does not start |
 | environment | `KOPF_SETTINGS_GROUP__NAME=value` (two underscores between group and name) | an error with the variable; it does not start |
 | command line | `--set group.name=value` | an error; it does not start |
-| start-up handlers | `ctx.settings.group.name = value` | an error of the handler, at its line |
+| startup handlers | `ctx.settings.group.name = value` | the handler fails with an error at this line |
 
 ```yaml
-# kopf.yaml, in the current directory or beside the scripts, or named by --config FILE
+# kopf.yaml, in the current directory or next to the scripts, or passed with --config FILE
 settings:
   queueing:
     worker_limit: 20
@@ -330,37 +330,37 @@ kopf::on_startup(|ctx| {
 });
 ```
 
-- A name that does not exist is an error that names the nearest one, and so is a value of another type.
-- Durations are seconds (`1.5`) or texts with a unit: `500ms`, `1.5s`, `10m`, `2h`, `1d`. Reading gives seconds.
-- Sizes are bytes (`4096`) or texts with a unit: `64Ki`, `64Mi`, `1Gi`. Reading gives bytes.
-- An absent limit is `null` in YAML, `none` in the environment, `kopf.null` or nil in Lua, `()` in Rhai.
-- In the environment and after `--set` a value is written as in YAML; a list of durations may be `1, 2s, 3`.
+- An unknown name is an error that suggests the nearest one. A value of another type is an error, too.
+- Durations are seconds (`1.5`) or strings with a unit: `500ms`, `1.5s`, `10m`, `2h`, `1d`. Scripts read them as seconds.
+- Sizes are bytes (`4096`) or strings with a unit: `64Ki`, `64Mi`, `1Gi`. Scripts read them as bytes.
+- To disable a limit, use `null` in YAML, `none` in the environment, `kopf.null` or nil in Lua, `()` in Rhai.
+- In the environment and with `--set`, values use YAML syntax; a list of durations can be `1, 2s, 3`.
 - The keys of the maps below `watching` are resource selectors: `kopfexamples`, `v1/pods`, `kopf.dev/v1/kopfexamples`, or `*` for
-  every resource; scripts may also write a list of the parts, or `kopf.EVERYTHING`.
+  every resource; scripts can also use a list of the parts, or `kopf.EVERYTHING`.
 - An object that no longer matches `watching.label_selectors` or `field_selectors` counts as deleted: its daemons and timers stop. A
   finalizer that the operator has put on it stays, as in Kopf: remove it by hand, or let the object match again before you delete it.
-- Changes after the start-up handlers have no effect.
-- The limits of scripts, `sandbox.*` and `execution.cpu_limit`, hold from the moment a script is loaded. Scripts can read them, and
-  `execution.event_timeout`, and not change them: see [the sandbox](sandbox.md).
+- Changes after the startup handlers have no effect.
+- The limits of scripts, `sandbox.*` and `execution.cpu_limit`, apply from the moment a script is loaded. Scripts can read them, and
+  `execution.event_timeout`, but cannot change them: see [the sandbox](sandbox.md).
 ";
 
 /// What stands after them.
 const STORAGES: &str = "\
 ## Storages
 
-Where the operator keeps its state on objects, with the names, parameters and defaults of Kopf. Storages of one operator on the same
-objects must not change while something is in progress: what the old one has stored is not found by the new one, unless both are
-members of a Multi storage. `field` may be a dotted text or a list of keys; `{name}` in it is the parameter `name`.
+Where the operator stores its state on objects, with the names, parameters and defaults of Kopf. Storages of one operator on the same
+objects must not change while handlers are in progress: the new storage does not find what the old one has stored, unless both are
+members of a Multi storage. `field` is a dotted string or a list of keys; `{name}` in it is replaced by the parameter `name`.
 
 | storage | parameters |
 |---|---|
 | `AnnotationsProgressStorage` | `prefix = \"kopf.zalando.org\"`, `verbose = false`, `touch_key = \"touch-dummy\"`, `v1 = true` |
 | `StatusProgressStorage` | `name = \"kopf\"`, `field = \"status.{name}.progress\"`, `touch_field = \"status.{name}.dummy\"` |
-| `SmartProgressStorage` | those of both: written to annotations, read from the status too |
-| `MultiProgressStorage` | a list of progress storages: written to all, read from the first that has it |
+| `SmartProgressStorage` | those of both: written to annotations, also read from the status |
+| `MultiProgressStorage` | a list of progress storages: written to all, read from the first one with a value |
 | `AnnotationsDiffBaseStorage` | `prefix = \"kopf.zalando.org\"`, `key = \"last-handled-configuration\"`, `ignored_fields = []`, `v1 = true` |
 | `StatusDiffBaseStorage` | `name = \"kopf\"`, `field = \"status.{name}.last-handled-configuration\"`, `ignored_fields = []` |
-| `MultiDiffBaseStorage` | a list of such storages |
+| `MultiDiffBaseStorage` | a list of diff-base storages |
 ";
 
 fn reference() -> String {

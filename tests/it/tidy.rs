@@ -103,7 +103,7 @@ fn collect(directory: &Path, found: &mut Vec<File>) {
         if path.is_dir() {
             collect(&path, found);
         } else if path.extension().is_some_and(|it| it == "rs") {
-            let text = fs::read_to_string(&path).expect("a text");
+            let text = fs::read_to_string(&path).expect("a string");
             let path = path.strip_prefix(root()).expect("inside the project").into();
             found.push(File { path, text });
         }

@@ -40,7 +40,7 @@ pub enum Takes {
     Flag,
     /// A text.
     Text,
-    /// A text or a list of texts.
+    /// A text or a list of strings.
     Texts,
     /// A whole number.
     Number,
@@ -258,7 +258,7 @@ fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, R
     let value = node.plain();
     let (fits, expected) = match takes {
         Takes::Flag => (value.is_boolean(), "true or false"),
-        Takes::Text => (value.is_string(), "a text"),
+        Takes::Text => (value.is_string(), "a string"),
         Takes::Number => (value.is_i64(), "an integer"),
         Takes::Duration => {
             (duration::parse(&value).is_some(), "seconds, or a string with a unit such as 2s")

@@ -70,7 +70,7 @@ pub(super) fn item(path: &str, item: &Item) -> String {
             parameters(&mut text, "Options", &signature.options);
             if let Some(returns) = signature.returns {
                 // Memory takes every text.
-                let _fits = write!(text, "\nGives {}.\n", plain(&returns.told()));
+                let _fits = write!(text, "\nReturns {}.\n", plain(&returns.told()));
             }
         }
     }

@@ -237,7 +237,7 @@ fn colours_follow_the_customs_of_terminals() {
 /// All lines that come out of a pipe until its other end is closed.
 fn read_all(mut reader: std::io::PipeReader) -> String {
     let mut text = String::new();
-    std::io::Read::read_to_string(&mut reader, &mut text).expect("a text");
+    std::io::Read::read_to_string(&mut reader, &mut text).expect("a string");
     text
 }
 

@@ -78,7 +78,9 @@ impl Setting {
             items.shift_remove(key);
         } else if !value.is_string() {
             let (group, name) = (self.group, self.name);
-            return Err(format!("settings.{group}.{name}[{key:?}]: expected a text, got {value}"));
+            return Err(format!(
+                "settings.{group}.{name}[{key:?}]: expected a string, got {value}"
+            ));
         } else {
             items.insert(key.to_owned(), value);
         }

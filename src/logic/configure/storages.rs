@@ -222,7 +222,7 @@ impl Parameters {
         match self.take(name) {
             None => Ok(default),
             Some(Value::String(text)) => Ok(text),
-            Some(other) => Err(self.refuse(name, &format!("expected a text, got {other}"))),
+            Some(other) => Err(self.refuse(name, &format!("expected a string, got {other}"))),
         }
     }
 

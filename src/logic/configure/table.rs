@@ -52,7 +52,7 @@ macro_rules! refused {
             group: stringify!($group),
             name: stringify!($name),
             doc: $doc,
-            takes: "nothing: this version has no admission handlers yet",
+            takes: "not available: admission handlers are not supported yet",
             shape: Shape::Plain,
             by_scripts: true,
             get: |_| Value::Null,
@@ -79,43 +79,34 @@ const fn shape<T: Plain>(_: fn(&Settings) -> &T) -> Shape {
 pub const TABLE: &[Setting] = &[
     setting!(
         process.ultimate_exiting_timeout,
-        "The longest that a graceful exit may take, from the signal on. Then the process ends at once with exit code 137. It is the limit, too, of the clean-up after the operator has ended by itself. None: it may take forever."
+        "Maximum time of a graceful exit after the signal; then the process exits immediately with code 137. It also limits the cleanup after the operator has stopped by itself. None: no limit."
     ),
     setting!(
         process.cleanup_timeout,
         "Maximum time for the `on_cleanup` handlers together; then they are stopped. With leader election, the lease is given back after them, so keep this well below the grace period of the pod. None: only `ultimate_exiting_timeout` limits them."
     ),
-    setting!(
-        posting.enabled,
-        "Whether Kubernetes events are posted at all, those that scripts ask for and those of loggers."
-    ),
+    setting!(posting.enabled, "Whether to post Kubernetes events, both of scripts and of loggers."),
     setting!(
         posting.loggers,
-        "Whether lines of the loggers of objects are posted as events too, the operator's own and those of handlers."
+        "Whether to post log messages about objects as events, both of the operator and of handlers."
     ),
     Setting {
         takes: LEVEL,
         set: set_level,
         ..setting!(
             posting.level,
-            "The least level that is posted: 10 is debug, 20 info, 30 warning, 40 error, 50 critical; the words do as well."
+            "Minimum level to post: 10 is debug, 20 info, 30 warning, 40 error, 50 critical; the names are accepted, too."
         )
     },
-    setting!(
-        posting.default_backoffs,
-        "The pauses between the attempts to post an event that a script asked for."
-    ),
-    setting!(
-        posting.logging_backoffs,
-        "The pauses between the attempts to post a line of a logger."
-    ),
+    setting!(posting.default_backoffs, "Pauses between attempts to post an event of a script."),
+    setting!(posting.logging_backoffs, "Pauses between attempts to post a log message."),
     setting!(
         posting.worker_limit,
-        "The most objects whose events are posted at the same time. None: no limit."
+        "Maximum number of objects whose events are posted concurrently. None: no limit."
     ),
     setting!(
         posting.idle_timeout,
-        "The worker that posts the events of one object ends after this time without events."
+        "Time without events after which the posting worker of an object stops."
     ),
     setting!(
         posting.reporting_component,
@@ -124,27 +115,24 @@ pub const TABLE: &[Setting] = &[
     setting!(posting.reporting_instance, "The `reportingInstance` of posted events."),
     setting!(posting.event_name_prefix, "The `metadata.generateName` of posted events."),
     setting!(peering.name, "The name of the peering object. Set by `--peering`."),
-    setting!(peering.stealth, "Do not log the operator's successful signs of life."),
+    setting!(peering.stealth, "Do not log successful keep-alives."),
     setting!(
         peering.priority,
-        "The operator's priority: those of lower priority pause while it lives. Set by `--priority`, and to 666 by `--dev`."
+        "Priority of the operator: operators with a lower priority pause while it runs. Set by `--priority`, and to 666 by `--dev`."
     ),
     setting!(
         peering.lifetime,
-        "How long others believe a sign of life; the next one comes earlier."
+        "Time after which other operators consider this one dead, if it does not send another keep-alive."
     ),
-    setting!(
-        peering.mandatory,
-        "Start paused, and stay so until the peering object exists. Set by `--peering`."
-    ),
-    setting!(peering.standalone, "Ignore all other operators. Set by `--standalone`."),
+    setting!(peering.mandatory, "Pause until the peering object exists. Set by `--peering`."),
+    setting!(peering.standalone, "Disable peering. Set by `--standalone`."),
     setting!(
         peering.clusterwide,
-        "Meet others at a ClusterKopfPeering. Set by `--all-namespaces`; a start-up handler may change it."
+        "Use a ClusterKopfPeering. Set by `--all-namespaces`; startup handlers can change it."
     ),
     Setting {
         name: "namespaced",
-        doc: "Meet others at a KopfPeering in each namespace: the opposite of `clusterwide`.",
+        doc: "Use a KopfPeering in each namespace: the opposite of `clusterwide`.",
         get: |settings| (!settings.peering.clusterwide).into(),
         set: |settings, value| {
             settings.peering.clusterwide = !bool::from_json(value)?;
@@ -154,27 +142,24 @@ pub const TABLE: &[Setting] = &[
     },
     setting!(
         leadership.enabled,
-        "Elect a leader among the replicas: only the leader acts, the others stand by. Set by `--leader-elect`."
+        "Elect a leader among the replicas: only the leader is active, the others are standbys. Set by `--leader-elect`."
     ),
     setting!(
         leadership.name,
-        "The name of the Lease; operators in one namespace need one each. Set by `--lease`."
+        "Name of the Lease; operators in the same namespace need different names. Set by `--lease`."
     ),
     setting!(
         leadership.namespace,
-        "The namespace of the Lease. None: that of the pod or of the kubeconfig."
+        "Namespace of the Lease. None: the namespace of the pod or of the kubeconfig."
     ),
-    setting!(
-        leadership.duration,
-        "Another replica takes over when the lease has not been renewed for so long."
-    ),
+    setting!(leadership.duration, "Time without renewal after which another replica takes over."),
     setting!(
         leadership.renew_deadline,
-        "A leader that could not renew the lease for so long ends at once, with exit code 1; shorter than `duration`."
+        "Time without successful renewal after which the leader exits immediately with code 1; must be shorter than `duration`."
     ),
     setting!(
         leadership.retry_period,
-        "The pause between attempts to get the lease, or to renew it; shorter than `renew_deadline`."
+        "Pause between attempts to acquire or renew the lease; must be shorter than `renew_deadline`."
     ),
     setting!(
         watching.server_timeout,
@@ -182,84 +167,84 @@ pub const TABLE: &[Setting] = &[
     ),
     setting!(
         watching.client_timeout,
-        "The longest life of one watch request on our side; another one carries on. None: no limit."
+        "Maximum duration of a watch request on the client side; then it is repeated. None: no limit."
     ),
     setting!(
         watching.connect_timeout,
-        "The longest that a connection for a watch may take to be made. None: as `networking.connect_timeout`."
+        "Maximum time to establish the connection of a watch. None: `networking.connect_timeout`."
     ),
     setting!(
         watching.reconnect_backoff,
-        "The pause before a stream that ended starts over with a new list."
+        "Pause before a stream that has ended restarts with a list."
     ),
     setting!(
         watching.inactivity_timeout,
-        "A watch without a sound for this long is connected anew; bookmarks are sounds."
+        "Time without any event or bookmark after which a watch reconnects."
     ),
     setting!(
         watching.chunk_size,
-        "The `limit` of list requests: how many objects one answer brings. None: all at once."
+        "The `limit` of list requests: maximum number of objects per response. None: no limit."
     ),
     setting!(
         watching.initial_streaming,
-        "Get the objects of the start from the watch itself (`sendInitialEvents`) instead of a list request."
+        "Receive the initial objects from the watch (`sendInitialEvents`) instead of a list request."
     ),
     setting!(
         watching.label_selectors,
-        "Ask the server only for objects with these labels, by resource: `{\"kopfexamples\": \"app=x\"}`."
+        "Watch only objects with these labels, by resource: `{\"kopfexamples\": \"app=x\"}`."
     ),
     setting!(
         watching.field_selectors,
-        "Ask the server only for objects with these fields, by resource: `{\"pods\": \"spec.nodeName=a\"}`."
+        "Watch only objects with these fields, by resource: `{\"pods\": \"spec.nodeName=a\"}`."
     ),
     setting!(
         watching.shard_selectors,
-        "The `shardSelector` of lists and watches, by resource. Operators of one priority that share the objects this way do not pause each other."
+        "The `shardSelector` of lists and watches, by resource. Operators with the same priority that split the objects this way do not pause each other."
     ),
     setting!(
         queueing.worker_limit,
-        "The most objects of one resource and namespace that are handled at the same time. None: no limit."
+        "Maximum number of objects per resource and namespace that are handled concurrently. None: no limit."
     ),
     setting!(
         queueing.idle_timeout,
-        "The worker of one object ends after this time without events."
+        "Time without events after which the worker of an object stops."
     ),
     setting!(
         queueing.exit_timeout,
-        "How long the workers may go on when the operator stops; then they are cut off."
+        "Time that workers have to finish when the operator stops; then they are cancelled."
     ),
     setting!(
         queueing.error_delays,
-        "The pauses of one object after errors that are not its handlers' (such as refused patches). The last one repeats; an empty list: no pauses."
+        "Pauses of an object after errors outside of handlers, such as failed patches. The last one repeats; an empty list: no pauses."
     ),
     BATCH_WINDOW,
     setting!(
         scanning.disabled,
-        "Do not look for new namespaces and resource definitions at run time; no rights to see them are needed then."
+        "Do not watch namespaces and CRDs; no permissions for them are needed then."
     ),
     refused!(
         admission.server,
-        "The server of admission webhooks. Refused: this version has no admission handlers yet."
+        "The server of admission webhooks. Rejected: admission handlers are not supported yet."
     ),
     refused!(
         admission.managed,
-        "The name of the webhook configurations to keep up to date. Refused: this version has no admission handlers yet."
+        "The name of the managed webhook configurations. Rejected: admission handlers are not supported yet."
     ),
     setting!(
         execution.default_backoff,
-        "The pause before a handler without a `backoff` of its own is tried again after an arbitrary error."
+        "Pause before a handler without the option `backoff` is retried after an arbitrary error."
     ),
     Setting {
         set: set_max_workers,
         ..setting!(
             execution.max_workers,
-            "The most handlers of one Rhai script that run at the same time; each holds a thread, also while it waits. None: 64. Handlers in Lua need no threads."
+            "Maximum number of handlers of one Rhai script that run concurrently; each occupies a thread, also while it waits. None: 64. Lua handlers need no threads."
         )
     },
     limit!(
         execution.cpu_limit,
         |it| limits::time(it, CPU_LEAST),
-        "How long one call of a script may compute: then it is aborted, and the handler fails as temporary. Waiting does not count."
+        "Maximum CPU time of one call of a script: then it is aborted, and the handler fails temporarily. Waiting does not count."
     ),
     limit!(
         execution.event_timeout,
@@ -268,60 +253,60 @@ pub const TABLE: &[Setting] = &[
     ),
     setting!(
         background.cancellation_polling,
-        "How often a daemon that does not stop is looked at again, if it has no `cancellation_timeout`."
+        "Interval at which a stopping daemon without `cancellation_timeout` is checked."
     ),
     setting!(
         background.instant_exit_timeout,
-        "How long a daemon may take to end right after it was told to stop, before it is left to end by itself. None: see `instant_exit_zero_time_cycles`."
+        "Time that a daemon has to stop immediately, before its object is handled further. None: see `instant_exit_zero_time_cycles`."
     ),
     setting!(
         background.instant_exit_zero_time_cycles,
-        "How many turns of the scheduler a daemon has to end at once, if there is no `instant_exit_timeout`."
+        "Number of scheduler turns that a daemon has to stop immediately, if there is no `instant_exit_timeout`."
     ),
     limit!(
         sandbox.memory_limit,
         |it| limits::bytes(it, MIB),
-        "The memory of the virtual machine of one script. A script that needs more is started afresh.",
+        "Maximum memory of the virtual machine of one script. A script that exceeds it is restarted.",
         size::EXPECTED
     ),
     limit!(
         sandbox.call_depth,
         |it| limits::count(it, CALL_DEPTHS),
-        "How deep calls may be nested in one call of a handler; from 16 to 1000."
+        "Maximum depth of nested calls; from 16 to 1000."
     ),
     limit!(
         sandbox.string_size,
         |it| limits::bytes(it, KIB),
-        "The longest text that a script may make.",
+        "Maximum length of a string that a script creates.",
         size::EXPECTED
     ),
     limit!(
         sandbox.coroutines,
         |it| limits::count(it, (1, usize::MAX)),
-        "The most coroutines of one Lua script that have not ended, besides those of its handlers."
+        "Maximum number of unfinished coroutines of one Lua script, in addition to those of its handlers."
     ),
     limit!(
         sandbox.result_size,
         |it| limits::bytes(it, KIB),
-        "The largest result of one handler, the largest patch and the largest memo, as JSON. API servers refuse objects above 1.5 MiB or so.",
+        "Maximum size of a result, a patch and a memo, as JSON. API servers reject objects above about 1.5 MiB.",
         size::EXPECTED
     ),
     setting!(
         networking.request_timeout,
-        "Maximum time of one attempt of a request, watches excepted. The default holds for lists; all other requests have 30 s then. Any other value holds for all of them."
+        "Maximum time of one attempt of a request, except watches. The default applies to lists; all other requests then have 30 s. Any other value applies to all requests."
     ),
     setting!(networking.connect_timeout, "Maximum time to establish a connection. None: 30 s."),
     setting!(
         networking.error_backoffs,
-        "The pauses between the attempts of one request that fails by the network, the server (5xx), its load (429) or for rights (403). One number is a list of one; an empty list: no further attempts. A request that must not be carried out twice, such as a POST, is repeated only if the server has surely not received it: no connection, or 429 or 503 with `Retry-After`."
+        "Pauses between attempts of a request that fails because of the network, the server (5xx), its load (429) or permissions (403). A single number is a list with one item; an empty list: no retries. A request that must not be executed twice, such as a POST, is retried only if the server has certainly not received it: no connection, or 429 or 503 with `Retry-After`."
     ),
     setting!(
         networking.enforce_retry_after,
-        "Follow the server's `Retry-After` even if our own pause would be longer. Pauses above 60 s are cut to that."
+        "Use the server's `Retry-After` even if the own pause is longer. Pauses are limited to 60 s."
     ),
     setting!(
         networking.trust_env,
-        "Use the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY for the connection to the cluster."
+        "Use the proxies in HTTP_PROXY, HTTPS_PROXY and NO_PROXY for connections to the cluster."
     ),
     Setting {
         takes: "a domain and a name such as \"my-operator.example.com/Finalizer\"; for custom resources also a name alone",
@@ -333,17 +318,14 @@ pub const TABLE: &[Setting] = &[
         },
         ..setting!(
             persistence.finalizer,
-            "The finalizer that holds objects until their deletion is handled."
+            "The finalizer that keeps objects until their deletion is handled."
         )
     },
-    setting!(persistence.progress_storage, "Where the progress of handlers is kept on objects."),
-    setting!(
-        persistence.diffbase_storage,
-        "Where the last handled state of objects is kept, for telling what has changed."
-    ),
+    setting!(persistence.progress_storage, "Where the progress of handlers is stored on objects."),
+    setting!(persistence.diffbase_storage, "Where the last handled state of objects is stored."),
     setting!(
         persistence.consistency_timeout,
-        "How long to wait until the operator's own patch comes back before handlers run. 0: do not wait."
+        "Maximum time to wait until the watch shows the operator's own patch, before handlers are called. 0: do not wait."
     ),
     setting!(
         persistence.remember_failures,
@@ -373,7 +355,7 @@ const CALL_DEPTHS: (usize, usize) = (16, 1000);
 const BATCH_WINDOW: Setting = Setting {
     group: "queueing",
     name: "batch_window",
-    doc: "Has no effect; a thing of the past.",
+    doc: "Deprecated; has no effect.",
     takes: Duration::TAKES,
     shape: Shape::Plain,
     by_scripts: true,

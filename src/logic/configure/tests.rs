@@ -139,9 +139,9 @@ fn items_of_a_map_are_set_and_taken_away() {
     setting.set_item(&mut settings, "v1/pods", json!(null)).unwrap();
     assert_eq!(setting.get(&settings), json!({"*": "c=d"}));
     let error = setting.set_item(&mut settings, "pods", json!(3)).unwrap_err();
-    assert_eq!(error, "settings.watching.label_selectors[\"pods\"]: expected a text, got 3");
+    assert_eq!(error, "settings.watching.label_selectors[\"pods\"]: expected a string, got 3");
     let error = refused("watching.label_selectors", json!({"pods": 3}));
-    assert!(error.contains("expected a map from resource selectors to texts"), "{error}");
+    assert!(error.contains("expected a map from resource selectors to strings"), "{error}");
     let error = setting.set_item(&mut settings, "v1//pods", json!("x")).unwrap_err();
     assert!(error.contains("\"v1//pods\" is no resource selector"), "{error}");
 }
@@ -188,7 +188,7 @@ fn a_wrong_value_is_told_with_the_setting() {
             "expected a list of seconds or durations such as \"10m\", got [1,-2]",
         ),
         ("scanning.disabled", json!(1), "expected true or false, got 1"),
-        ("peering.name", json!(1), "expected a text, got 1"),
+        ("peering.name", json!(1), "expected a string, got 1"),
         ("peering.priority", json!(1.5), "expected an integer, got 1.5"),
         (
             "admission.managed",

@@ -33,7 +33,7 @@ impl Plain for bool {
 }
 
 impl Plain for String {
-    const TAKES: &'static str = "a text";
+    const TAKES: &'static str = "a string";
     const SHAPE: Shape = Shape::Text;
 
     fn to_json(&self) -> Value {
@@ -123,7 +123,7 @@ impl Plain for Vec<Duration> {
 }
 
 impl Plain for Selectors {
-    const TAKES: &'static str = "a map from resource selectors to texts";
+    const TAKES: &'static str = "a map from resource selectors to strings";
     const SHAPE: Shape = Shape::Map;
 
     fn to_json(&self) -> Value {

@@ -46,7 +46,7 @@ pub fn selector(value: &Value) -> Result<Option<String>, String> {
                 Value::String(it) => Ok(format!("{key}={it}")),
                 Value::Bool(_) | Value::Number(_) => Ok(format!("{key}={value}")),
                 Value::Null | Value::Array(_) | Value::Object(_) => Err(format!(
-                    "the value of {key:?} must be a text; write other conditions as a text, such as \"{key} in (a,b)\""
+                    "the value of {key:?} must be a string; write other conditions as a text, such as \"{key} in (a,b)\""
                 )),
             };
             let pairs: Vec<String> = fields.iter().map(pair).collect::<Result<_, _>>()?;
@@ -54,7 +54,7 @@ pub fn selector(value: &Value) -> Result<Option<String>, String> {
         }
         Value::String(text) => Ok(Some(text.clone()).filter(|it| !it.trim().is_empty())),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            Err(format!("expected a text or a map, got {value}"))
+            Err(format!("expected a string or a map, got {value}"))
         }
     }
 }

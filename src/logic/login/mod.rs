@@ -217,7 +217,7 @@ impl Fields<'_> {
     }
 
     fn text(&self, name: &str) -> Result<Option<String>, String> {
-        self.get(name, "a text", |it| it.as_str().map(str::to_owned))
+        self.get(name, "a string", |it| it.as_str().map(str::to_owned))
     }
 
     fn texts(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, String> {
@@ -262,7 +262,7 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Null => "nothing",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "a table",
     }

@@ -60,7 +60,7 @@ fn mistakes_are_told_without_the_values() {
     );
     assert_eq!(
         problem(&json!({"server": "x", "token": 5})),
-        "`token`: expected a text, got a number"
+        "`token`: expected a string, got a number"
     );
     assert!(problem(&json!({"token": "s"})).starts_with("`server` is missing"));
     assert_eq!(

@@ -118,7 +118,7 @@ pub(super) const LIBRARY: Library = Library {
 fn path(call: &Call) -> Result<Vec<String>, Failure> {
     let wrong = || {
         let got = shown(call.value("path"));
-        format!("`path`: expected a text such as \"a.b[0].c\" or a list of keys, got {got}")
+        format!("`path`: expected a string such as \"a.b[0].c\" or a list of keys, got {got}")
     };
     let too_long = || format!("`path`: more than {DEPTH_MAX} steps, deeper than values are nested");
     match call.value("path") {

@@ -51,7 +51,7 @@ impl Shape {
             Shape::Nothing => "nothing",
             Shape::Boolean => "true or false",
             Shape::Number { .. } => "a number",
-            Shape::Text => "a text",
+            Shape::Text => "a string",
             Shape::EmptyText => "an empty text",
             Shape::Bytes => "bytes that are no text",
             Shape::List => "a list",

@@ -128,7 +128,7 @@ fn labels(call: &Call) -> Result<SeriesLabels, Failure> {
             Value::Null => continue,
             Value::Array(_) | Value::Object(_) => {
                 return Err(
-                    format!("`labels.{name}`: expected a text, got {}", shown(value)).into()
+                    format!("`labels.{name}`: expected a string, got {}", shown(value)).into()
                 );
             }
         };

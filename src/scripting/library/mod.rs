@@ -262,14 +262,14 @@ impl Type {
         match self {
             Type::Any => "a value",
             Type::Boolean => "true or false",
-            Type::Name => "a text that is not empty",
-            Type::Text => "a text",
+            Type::Name => "a non-empty string",
+            Type::Text => "a string",
             Type::Map => "a map",
             Type::List => "a list",
             Type::Integer => "an integer",
             Type::Number => "a number",
             Type::Duration => duration::EXPECTED,
-            Type::Bytes => "a text or bytes",
+            Type::Bytes => "a string or bytes",
             Type::Function => "a function",
             Type::Nothing => "nothing",
             Type::Count => "a non-negative integer",
@@ -277,8 +277,8 @@ impl Type {
             Type::Object => {
                 "an object or a reference to one: a map with `apiVersion`, `kind` and `metadata.name`, or ctx"
             }
-            Type::Labels => "a text such as \"app=web,tier!=db\", or a map",
-            Type::Test => "a text such as \"condition=Ready\", or a function of the object",
+            Type::Labels => "a string such as \"app=web,tier!=db\", or a map",
+            Type::Test => "a string such as \"condition=Ready\", or a function of the object",
         }
     }
 }

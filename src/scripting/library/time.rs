@@ -135,7 +135,7 @@ fn any_moment(call: &Call) -> Result<Timestamp, Failure> {
         Value::String(text) => rfc3339(text).map_err(|it| format!("`moment`: {it}").into()),
         other @ (Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
             Err(format!(
-                "`moment`: expected a text such as \"2026-01-31T12:00:00Z\" or a number, got {}",
+                "`moment`: expected a string such as \"2026-01-31T12:00:00Z\" or a number, got {}",
                 crate::scripting::text::shown(other)
             )
             .into())

@@ -150,12 +150,12 @@ fn build(call: &Call) -> Outcome {
             within_bounds(&format!("parts.{name}"), text).map(|()| Some(text.as_str()))
         }
         Some(other) => {
-            Err(Failure::Plain(format!("`parts.{name}`: expected a text, got {}", shown(other))))
+            Err(Failure::Plain(format!("`parts.{name}`: expected a string, got {}", shown(other))))
         }
     };
     let needed = |name: &str| {
         text(name)?
-            .ok_or_else(|| Failure::Plain(format!("`parts.{name}` is missing: expected a text")))
+            .ok_or_else(|| Failure::Plain(format!("`parts.{name}` is missing: expected a string")))
     };
     let mut url = read("parts", &format!("{}://{}", needed("scheme")?, needed("host")?))?;
     let wrong =
@@ -198,7 +198,7 @@ pub(super) fn query(name: &str, map: &Value) -> Result<String, Failure> {
                 Value::Number(_) | Value::Bool(_) => query.append_pair(key, &value.to_string()),
                 Value::Null | Value::Array(_) | Value::Object(_) => {
                     let got = shown(value);
-                    return Err(format!("`{name}.{key}`: expected a text, got {got}").into());
+                    return Err(format!("`{name}.{key}`: expected a string, got {got}").into());
                 }
             };
         }

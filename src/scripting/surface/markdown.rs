@@ -113,7 +113,7 @@ fn put_class(text: &mut String, class: &Section) {
         let what = match &it.shape {
             Shape::Value(ty) => ty.told(),
             Shape::Function(signature) | Shape::Method(signature) => {
-                signature.returns.map_or_else(String::new, |it| format!("gives {}", it.told()))
+                signature.returns.map_or_else(String::new, |it| format!("returns {}", it.told()))
             }
             Shape::Table(_) => String::new(),
         };
@@ -154,7 +154,7 @@ fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
             parameters(text, "argument", &signature.parameters);
             parameters(text, "option", &signature.options);
             if let Some(returns) = signature.returns {
-                let _fits = write!(text, "\nGives {}.\n", returns.told());
+                let _fits = write!(text, "\nReturns {}.\n", returns.told());
             }
         }
     }

@@ -42,11 +42,11 @@ fn item(name: &'static str, ty: Ty, doc: &'static str) -> Item {
 fn of(takes: &str) -> Ty {
     match takes {
         "true or false" => Ty::Boolean,
-        "a text" => Ty::Maybe(&Ty::Text),
+        "a string" => Ty::Maybe(&Ty::Text),
         "an integer" | "a non-negative integer" | "a positive integer" => Ty::Maybe(&Ty::Integer),
         duration::EXPECTED => Ty::Maybe(&Ty::Duration),
         size::EXPECTED => Ty::Either(&[Ty::Integer, Ty::Text]),
-        "a map from resource selectors to texts" => Ty::Map,
+        "a map from resource selectors to strings" => Ty::Map,
         _ => Ty::Any,
     }
 }

@@ -54,13 +54,13 @@ pub struct Callback {
 }
 
 impl Ty {
-    /// For people, as in "a text" or "a list of texts".
+    /// For people, as in "a string" or "a list of strings".
     pub fn told(self) -> String {
         match self {
             Ty::Any => "any value".into(),
-            Ty::Nothing => "nothing".into(),
+            Ty::Nothing => "nil".into(),
             Ty::Boolean => "true or false".into(),
-            Ty::Text => "a text".into(),
+            Ty::Text => "a string".into(),
             Ty::Words(words) => {
                 let quoted: Vec<_> = words.iter().map(|it| format!("`\"{it}\"`")).collect();
                 quoted.join(" or ")
@@ -74,7 +74,7 @@ impl Ty {
             Ty::Object => "a Kubernetes object".into(),
             Ty::Class(name) => format!("`{name}`"),
             Ty::Iterator => "an iterator, for a loop".into(),
-            Ty::Maybe(inner) => format!("{}, or nothing", inner.told()),
+            Ty::Maybe(inner) => format!("{}, or nil", inner.told()),
             Ty::Either(all) => all.iter().map(|it| it.told()).collect::<Vec<_>>().join(", or "),
             Ty::Function(callback) => {
                 let names: Vec<_> = callback.parameters.iter().map(|(name, _)| *name).collect();
@@ -82,7 +82,7 @@ impl Ty {
                 if callback.returns == Ty::Nothing {
                     told
                 } else {
-                    format!("{told} that gives {}", callback.returns.told())
+                    format!("{told} that returns {}", callback.returns.told())
                 }
             }
             Ty::Handler(_) => "a function of `ctx`".into(),

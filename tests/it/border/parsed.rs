@@ -61,7 +61,7 @@ pub(super) fn read_all(language: Language) -> Vec<Script> {
 
 fn read(language: Language, path: &Path) -> Script {
     let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-    let text = fs::read_to_string(path).expect("a text");
+    let text = fs::read_to_string(path).expect("a string");
     let header = |key: &str| {
         let lines = text.lines().map_while(|it| it.strip_prefix(language.comment));
         let values = lines.filter_map(|it| it.trim().strip_prefix(key)?.strip_prefix(':'));

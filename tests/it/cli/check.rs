@@ -319,7 +319,7 @@ fn wrong_grants_are_usage_errors_with_their_place_and_an_example() {
             error: kopf.yaml:2: allow-env: 'A=1' has a value: only the name of a variable belongs here
             hint: --allow-env takes the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*
             error: kopf.yaml:1: expected scripts with their permissions, such as `handlers.lua: {allow-env: APP_*}`, got ["a.lua"]
-            error: kopf.yaml:1: health: expected a text, got 8081
+            error: kopf.yaml:1: health: expected a string, got 8081
             hint: write health: "0.0.0.0:8081"
         "#]],
     );

@@ -70,7 +70,7 @@ fn reference() -> String {
     for (key, takes) in KEYS {
         let takes = match takes {
             Takes::Flag => "true or false",
-            Takes::Text => "a text",
+            Takes::Text => "a string",
             Takes::Texts => "a string or a list of strings",
             Takes::Number => "an integer",
             Takes::Duration => "seconds, or a string with a unit such as 2s",

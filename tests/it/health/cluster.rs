@@ -183,5 +183,5 @@ fn authorization(request: &Request<Body>) -> &str {
 pub(super) async fn read(answer: kopf::features::probes::Answer) -> (u16, String) {
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await.expect("a whole body").to_bytes();
-    (status, String::from_utf8(body.to_vec()).expect("a text"))
+    (status, String::from_utf8(body.to_vec()).expect("a string"))
 }

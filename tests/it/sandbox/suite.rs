@@ -160,7 +160,7 @@ fn read_all(language: &Language) -> Vec<Hostile> {
 }
 
 fn read(language: &Language, path: PathBuf) -> Hostile {
-    let text = fs::read_to_string(&path).expect("a text");
+    let text = fs::read_to_string(&path).expect("a string");
     let header = |key: &str| {
         let lines = text.lines().map_while(|it| it.strip_prefix(language.comment));
         let values = lines.filter_map(|it| it.trim().strip_prefix(key)?.strip_prefix(':'));

@@ -141,7 +141,7 @@ fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
             Value::Null => continue,
             Value::Array(_) | Value::Object(_) => {
                 return Err(
-                    format!("`headers.{name}`: expected a text, got {}", shown(value)).into()
+                    format!("`headers.{name}`: expected a string, got {}", shown(value)).into()
                 );
             }
         };

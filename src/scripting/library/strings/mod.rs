@@ -231,7 +231,7 @@ fn join(call: &Call) -> Outcome {
             Value::Number(_) | Value::Bool(_) => joined.push_str(&item.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => {
                 let told = format!(
-                    "`list`: item {place}: expected a text, got {}",
+                    "`list`: item {place}: expected a string, got {}",
                     crate::scripting::text::shown(item)
                 );
                 return Err(told.into());

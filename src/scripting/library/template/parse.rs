@@ -315,7 +315,7 @@ fn filter(text: &str, line: usize) -> Result<(&str, Option<Value>), String> {
     }
     let argument = argument.map(|it| {
         serde_json::from_str(it.trim()).map_err(|_problem| {
-            format!("line {line}: expected a text in double quotes or a number in `{text}`")
+            format!("line {line}: expected a string in double quotes or a number in `{text}`")
         })
     });
     Ok((name, argument.transpose()?))

@@ -72,7 +72,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ("{{ 1 + 2 }}", "line 1: expected a path such as `spec.items[0].name`, got `1 + 2`"),
         (
             "{{ name | indent(x) }}",
-            "line 1: expected a text in double quotes or a number in `indent(x)`",
+            "line 1: expected a string in double quotes or a number in `indent(x)`",
         ),
         ("{{ name | join }}", "line 1: join: expected a list"),
     ] {
