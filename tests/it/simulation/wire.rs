@@ -94,7 +94,6 @@ impl Wire {
         let is_list = target.place == Place::List && target.name.ends_with("kopfexamples");
         let may_be_stale = target.place == Place::List
             && (!is_list || self.has_listed.fetch_or(true, Ordering::Relaxed));
-        let request = if may_be_stale { self.route(request, &target) } else { request };
         let Some((kind, mut random)) = self.faults.decide(target.place, &target.name) else {
             return self.pass(request, &target).await;
         };
@@ -167,20 +166,6 @@ impl Wire {
                 response
             }
         }
-    }
-
-    /// Lets a server that lags behind answer every second list. It shows an older state.
-    fn route(&self, request: Request<Body>, target: &Target) -> Request<Body> {
-        if self.is_lagging && self.faults.is_on() {
-            let mut random = self.faults.chance(&format!("route of {}", target.name));
-            if random.bool() {
-                let changes = random.u64(1..30);
-                self.history
-                    .note(format!("{} shows the state of {changes} changes ago", target.name));
-                return self.stale(request, changes);
-            }
-        }
-        request
     }
 
     async fn die<T>(&self) -> T {

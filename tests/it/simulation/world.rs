@@ -66,7 +66,7 @@ pub(super) enum Stage {
     Quota(Language),
     /// Two replicas on a machine that freezes for longer than a lease.
     Frozen,
-    /// One operator, and two API servers behind one address: one of them lags behind.
+    /// One operator, and two API servers behind one address: watches of one of them lag behind. Lists are read from etcd.
     Lagging,
 }
 
