@@ -73,16 +73,16 @@ impl Seam {
             let [lua, rhai] = [index, index + WAYS.len()].map(|it| self.through(it, value));
             let [lua, rhai] = [lua, rhai].map(|it| it.map(|it| without_points(&it)));
             if lua != rhai {
-                let [lua, rhai] = [lua, rhai].map(|it| cut(format!("{it:?}")));
+                let [lua, rhai] = [lua, rhai].map(|it| cut(&format!("{it:?}")));
                 return Err(format!(
                     "{way}: {}\nin Lua: {lua}\nin Rhai: {rhai}",
-                    cut(value.to_string())
+                    cut(&value.to_string())
                 ));
             }
             if let Ok(back) = lua
                 && back != without_points(value)
             {
-                let [value, back] = [value, &back].map(|it| cut(it.to_string()));
+                let [value, back] = [value, &back].map(|it| cut(&it.to_string()));
                 return Err(format!("{way}: {value}\ncame back as {back}"));
             }
         }
@@ -144,7 +144,7 @@ fn counted_from_0(message: &str, location: &str) -> String {
 }
 
 /// A text as far as it helps.
-fn cut(text: String) -> String {
+fn cut(text: &str) -> String {
     text.chars().take(500).collect()
 }
 

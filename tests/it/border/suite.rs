@@ -161,9 +161,9 @@ fn run(script: &Script) -> Run {
 fn text(log: &LogCapture) -> String {
     let mut text = String::new();
     for line in log.lines() {
-        let _ = writeln!(text, "{} {}", line.level, line.message);
+        writeln!(text, "{} {}", line.level, line.message).expect("a text takes everything");
         for (name, value) in &line.fields {
-            let _ = writeln!(text, "    {name}: {value}");
+            writeln!(text, "    {name}: {value}").expect("a text takes everything");
         }
     }
     text
