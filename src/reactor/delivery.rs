@@ -7,8 +7,9 @@
 //! |---|---|
 //! | merge-patch of the status | results, `ctx.patch.status`; records that are kept there |
 //! | JSON patches | `ctx.patch.fns`, `ctx.conditions`; our finalizer, if it is to be added |
-//! | merge-patch | `ctx.patch`, the records, the essence |
+//! | merge-patch | `ctx.patch`, the records, the essence; after a deletion without the records |
 //! | JSON patch | our finalizer, if it is to be removed |
+//! | merge-patch | after a deletion: the records are removed, if other finalizers hold the object |
 //!
 //! Each part of a script has an author: the attempt that wanted it. A rejected part fails this attempt and is dropped.
 //!
@@ -224,8 +225,11 @@ impl Sender<'_> {
     ) -> Result<bool, PatchError> {
         self.untouch(&mut own);
         let has_status = self.serving.resource.subresources.contains("status");
+        let is_done = self.is_done(delivery);
+        // Records of a deletion stay until the finalizer is removed: a crash in between would repeat its handlers.
+        let is_ending = is_done && delivery.release.is_some();
         // Records must not be taken out of the status before the essence is written.
-        let is_late = self.is_done(delivery) && own.keys().any(|key| key != "status");
+        let is_late = is_ending || (is_done && own.keys().any(|key| key != "status"));
         if has_status
             && !is_late
             && let Some(status) = own.shift_remove_entry("status")
@@ -241,9 +245,21 @@ impl Sender<'_> {
                 self.untouch(&mut own);
             }
         }
-        if self.send_main(delivery, own).await? {
-            return Ok(true);
+        if is_ending {
+            if self.send_main(delivery, Map::new()).await? || self.release(delivery).await? {
+                return Ok(true);
+            }
+            let latest = self.received.object.as_ref();
+            if latest.is_some_and(|it| it.header().is_released()) {
+                // The server has deleted it.
+                return Ok(false);
+            }
         }
+        Ok(self.send_main(delivery, own).await? || self.release(delivery).await?)
+    }
+
+    /// Removes our finalizer, if that is wanted. Returns whether the object is gone.
+    async fn release(&mut self, delivery: &mut Delivery) -> Result<bool, PatchError> {
         let transformations = Vec::from_iter(delivery.release.clone());
         let is_gone = self.apply(&mut Patch { transformations, ..Patch::default() }).await?;
         delivery.release = None;

@@ -84,7 +84,7 @@ check(re.test("^[A-Za-z0-9]{24}$", random.string(24)), true)
 check(random.string(24) ~= random.string(24), true)
 check(random.string(3, { characters = "x" }), "xxx")
 fails(function() random.integer(2, 1) end, "random.integer: `max`: expected a number of at least 2, got 1")
-fails(function() random.integer(1.5, 2) end, "random.integer: `min`: expected a whole number, got 1.5")
+fails(function() random.integer(1.5, 2) end, "random.integer: `min`: expected an integer, got 1.5")
 fails(function() random.choice({}) end, "random.choice: `list`: expected a list with an item at least")
 
 check(re.test("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$", uuid.v4()), true)

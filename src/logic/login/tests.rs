@@ -67,7 +67,7 @@ fn mistakes_are_told_without_the_values() {
         problem(&json!({"server": "x", "certificate_path": "a", "certificate_data": "b"})),
         "Both certificate path & data are set. Need only one."
     );
-    assert_eq!(problem(&json!("token")), "only a kopf.ConnectionInfo is accepted, got a text");
+    assert_eq!(problem(&json!("token")), "only a kopf.ConnectionInfo is accepted, got a string");
 }
 
 #[test]

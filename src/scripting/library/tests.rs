@@ -100,12 +100,12 @@ fn variables_are_there_if_they_are_granted() {
         get(json!(["SECRET", "default"])).unwrap_err(),
         "env.get: the variable SECRET is not granted to this script; --allow-env=SECRET would allow it"
     );
-    let missing = "`name` is missing: expected a string that is not empty";
+    let missing = "`name` is missing: expected a non-empty string";
     for (wrong, told) in [
         (json!([]), missing),
         (json!([null]), missing),
-        (json!([1]), "`name`: expected a string that is not empty, got 1"),
-        (json!([""]), "`name`: expected a string that is not empty, got \"\""),
+        (json!([1]), "`name`: expected a non-empty string, got 1"),
+        (json!([""]), "`name`: expected a non-empty string, got \"\""),
         (json!(["APP_A", 1, 2]), "too many arguments, 3: expected env.get(name, [default])"),
     ] {
         assert_eq!(get(wrong), Err(format!("env.get: {told}")));

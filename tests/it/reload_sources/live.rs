@@ -67,7 +67,7 @@ async fn a_start_up_handler_that_retries_for_ever_does_not_keep_the_next_edit_ou
     );
     operator.until_says("Activity 'boot' failed with an exception and will try again in").await;
     desk.remove("ops/boot.lua");
-    operator.until_says("The edit of ops/boot.lua (new) is not waited for").await;
+    operator.until_says("The edit of ops/boot.lua (new) is superseded").await;
     desk.file("ops/a.lua", &script("second"));
     operator.until_says("Reloaded ops/a.lua: generation 2, changed on_create 'made' (").await;
     operator.stop().await.assert_code(0);

@@ -2,10 +2,11 @@
 -- limit: none
 -- Handing the handler's coroutine and functions to callbacks of the host.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
-    ctx.memo.f = function() return ctx.memo.f end
-    ctx.memo.co = coroutine.running()
-    pcall(coroutine.resume, ctx.memo.co)
-    for _ = 1, 100 do pcall(ctx.memo.f) end
+    local function again() return again end
+    assert(not pcall(function() ctx.memo.f = again end), "a memo takes no functions")
+    assert(not pcall(function() ctx.memo.co = coroutine.running() end), "a memo takes no coroutines")
+    pcall(coroutine.resume, coroutine.running())
+    for _ = 1, 100 do pcall(lists.filter, { 1 }, again) end
     pcall(kopf.values, ctx.memo)
     error("E")
 end)

@@ -259,7 +259,7 @@ impl<'a> User<'a> {
         let (present, number) = self.operator.record.present();
         let told = self.operator.told();
         assert!(told.starts_with(&format!("generation {number} since ")), "{told}");
-        assert_eq!(!told.contains("refused"), content.is_good, "{content:?}: {told}");
+        assert_eq!(!told.contains("rejected"), content.is_good, "{content:?}: {told}");
         if content.is_good {
             assert_eq!(present, content.marks, "the last good edit runs: {told}");
         }
