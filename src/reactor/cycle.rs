@@ -319,13 +319,20 @@ impl Cycle<'_> {
     async fn refresh(&mut self) -> Result<bool, CycleError> {
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let is_older = order::is_older(&self.event.object, self.memory.own);
-        if is_gone || !is_older && !self.memory.is_gone {
+        let is_listed = self.event.event_type.is_none();
+        if is_gone || !is_listed && !is_older {
+            self.memory.unconfirmed = None;
+        }
+        let is_doubtful = is_older || self.memory.unconfirmed.is_some();
+        if is_gone || !is_doubtful && !self.memory.is_gone {
             return Ok(true);
         }
-        if let Some(expected) = self.expected.filter(|it| is_older && Instant::now() < it.deadline)
+        if let Some(expected) =
+            self.expected.filter(|it| is_doubtful && Instant::now() < it.deadline)
         {
-            if self.event.event_type.is_none() {
+            if is_listed {
                 self.event.object = Arc::clone(&expected.object);
+                self.memory.unconfirmed = Some(expected.deadline);
             }
             return Ok(false);
         }
@@ -339,6 +346,7 @@ impl Cycle<'_> {
             name: header.name.as_deref().unwrap_or_default(),
         };
         let seen = order::number(&self.event.object);
+        let unconfirmed = self.memory.unconfirmed.take();
         let answer = tokio::select! {
             biased; // a newer event tells more
             () = self.queue.wait(seen) => return Ok(false),
@@ -349,7 +357,10 @@ impl Cycle<'_> {
             // The event that says so is to come.
             Ok(_) => return Ok(false),
             Err(error) if error.class == ErrorClass::Missing => return Ok(false),
-            Err(error) => return Err(CycleError::Patch(PatchError::Api(error))),
+            Err(error) => {
+                self.memory.unconfirmed = unconfirmed;
+                return Err(CycleError::Patch(PatchError::Api(error)));
+            }
         };
         if order::is_older(&object, self.memory.own) {
             // The server itself has gone back, as after a restored backup: the order of versions begins anew.

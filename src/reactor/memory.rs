@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, LastSeen};
@@ -42,6 +43,9 @@ pub(super) struct Memory {
     pub(super) has_failed: bool,
     /// The server has said that it does not exist any more; the event that says so is to come.
     pub(super) is_gone: bool,
+    /// Until when the event of our last request is waited for, since a list has shown an older version. It does not come if a backup
+    /// was restored: then the server is asked.
+    pub(super) unconfirmed: Option<Instant>,
     /// The version that our last request made, if it is a number: what is older shows less than what was done.
     pub(super) own: Option<NonZeroU64>,
     /// The memo of its handlers; made on first use.

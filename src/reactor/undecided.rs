@@ -259,7 +259,11 @@ impl Wait<'_> {
     }
 
     fn pause(&self) -> Option<Duration> {
-        self.memory.undecided.as_ref()?.pause(self.serving.uptime())
+        let undecided = self.memory.undecided.as_ref();
+        let undecided = undecided.and_then(|it| it.pause(self.serving.uptime()));
+        let unconfirmed = self.memory.unconfirmed;
+        let unconfirmed = unconfirmed.map(|it| it.saturating_duration_since(Instant::now()));
+        undecided.into_iter().chain(unconfirmed).min()
     }
 
     fn is_for_indexes(&self) -> bool {
