@@ -218,10 +218,10 @@ fn oddities_are_warned_of_and_do_not_fail() {
     assert_eq!(code, 0);
     is(
         &stderr,
-        &expect![[r#"
+        &expect![["
             warning: Permissions are granted to c.lua, but there is no script with this name.
             warning: b.lua:1: the handler 'update/spec.x' is never called: `old` and `new` are equal.
-        "#]],
+        "]],
     );
 }
 

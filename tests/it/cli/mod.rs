@@ -181,10 +181,10 @@ fn scripts_that_are_not_there_exit_with_1_and_a_hint() {
         &["run", "-A", "diff.json"],
         &[],
         1,
-        &expect![[r#"
+        &expect![["
             error: not a script: 'diff.json' (expected .lua or .rhai)
             hint: the extension selects the language: .lua or .rhai
-        "#]],
+        "]],
     );
     check_error(
         &["run", "-A", "."],

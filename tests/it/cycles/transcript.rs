@@ -135,13 +135,10 @@ fn compare_patches(own: &[Value], expected: &[Value]) -> Result<(), String> {
 
 /// Whether a merge-patch does nothing but remove records, or store the last handled state.
 fn is_removal(payload: &Value) -> bool {
-    match payload {
-        Value::Object(fields) => {
-            let is_state = |key: &str| key.ends_with("/last-handled-configuration");
-            fields.iter().all(|(key, value)| is_state(key) || is_removal(value))
-        }
-        other => other.is_null(),
-    }
+    let is_state = |key: &str| key.ends_with("/last-handled-configuration");
+    payload.as_object().map_or(payload.is_null(), |fields| {
+        fields.iter().all(|(key, value)| is_state(key) || is_removal(value))
+    })
 }
 
 /// Requests in an order of their own, without the versions, which depend on it.

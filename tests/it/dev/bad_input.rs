@@ -81,10 +81,10 @@ async fn files_that_cannot_be_read() {
         &desk,
         "one.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: not a script: 'one.yaml' (expected .lua or .rhai)
             hint: pass CRD files with --crd, and files of objects with --apply
-        "#]],
+        "]],
     )
     .await;
     desk.file("empty.yaml", "# Nothing\n---\n...\n");
@@ -107,9 +107,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: a.yaml:9: invalid YAML: unclosed bracket '['
-        "#]],
+        "]],
     )
     .await;
     desk.file("a.yaml", "kind: Pod\n\tname: x\n");
@@ -117,9 +117,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: a.yaml:1: invalid YAML: while scanning a plain scalar, found a tab
-        "#]],
+        "]],
     )
     .await;
     desk.file("a.yaml", "kind: A\nkind: B\n");
@@ -127,9 +127,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: a.yaml:2: invalid YAML: duplicate mapping key: kind
-        "#]],
+        "]],
     )
     .await;
     desk.file("a.yaml", &"[".repeat(100_000));
@@ -137,9 +137,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: a.yaml:1: invalid YAML: recursion limit exceeded
-        "#]],
+        "]],
     )
     .await;
     desk.file("a.json", "{\"kind\":\n 1,}");
@@ -147,9 +147,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.json",
         1,
-        &expect![[r#"
+        &expect![["
             error: a.json:2: invalid JSON: trailing comma
-        "#]],
+        "]],
     )
     .await;
 }
@@ -162,10 +162,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: a.yaml:9: not a Kubernetes object: it is not a mapping
             hint: an object needs at least apiVersion, kind and metadata.name
-        "#]],
+        "]],
     )
     .await;
     desk.file("a.yaml", "services:\n  web: {}\n");
@@ -173,10 +173,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: a.yaml:1: not a Kubernetes object: it has no apiVersion
             hint: an object needs at least apiVersion, kind and metadata.name
-        "#]],
+        "]],
     )
     .await;
     desk.file("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  generateName: x-\n");
@@ -184,10 +184,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: a.yaml:1: not a Kubernetes object: it has no metadata.name
             hint: an object needs at least apiVersion, kind and metadata.name
-        "#]],
+        "]],
     )
     .await;
 }
@@ -210,10 +210,10 @@ async fn objects_that_the_server_does_not_take() {
         &desk,
         "--crd one.yaml",
         1,
-        &expect![[r#"
+        &expect![["
             error: one.yaml:1: expected a CustomResourceDefinition, got a KopfExample
             hint: pass objects with --apply
-        "#]],
+        "]],
     )
     .await;
 }
