@@ -255,6 +255,41 @@ async fn no_function_of_a_patch_of_a_recorded_handler_is_lost_with_the_process()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_death_before_the_finalizer_is_removed_repeats_no_recorded_deletion_handler() {
+    let (env, script) = (Environment::default(), Script::default());
+    let handlers = || {
+        let second = script.handler((Kind::Delete, "second"), |invocation| {
+            match invocation.attempt.map(|it| it.retry) {
+                Some(0) => Ended::Raised(Raised {
+                    kind: RaisedKind::Temporary(Some(Duration::from_secs(10))),
+                    ..Raised::of_host("not yet")
+                }),
+                _ => Ended::Returned(None),
+            }
+        });
+        vec![script.quiet(Kind::Delete, "first"), second]
+    };
+    let link = Link::new(&env.server);
+    let running = script.start(&env, (&link, handlers()), Settings::default());
+    env.create(object("ns1", "a"));
+    pass(1).await;
+    let is_release = |content: &str| content == "application/json-patch+json";
+    link.set_rule(move |request| match request.headers().get("content-type") {
+        Some(content) if content.to_str().is_ok_and(is_release) => Fate::Hang,
+        _ => Fate::Pass,
+    });
+    env.delete(EXAMPLES, "ns1/a");
+    pass(15).await;
+    assert_eq!(script.calls.take(), ["first a", "second a", "second a"]);
+    drop(running);
+    let running = script.start(&env, (&Link::new(&env.server), handlers()), Settings::default());
+    pass(15).await;
+    assert_eq!(script.count("first a"), 0, "it was recorded");
+    assert!(env.server.list(EXAMPLES).is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn long_messages_of_many_handlers_are_cut_to_what_an_object_may_have() {
     let (env, script) = (Environment::default(), Script::default());
     let names = (0..80).map(|it| &*format!("handler{it}").leak());
