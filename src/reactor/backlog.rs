@@ -44,7 +44,12 @@ impl Backlog {
         self.waiting.contains_key(key)
     }
 
-    /// Whether nobody waits.
+    /// Returns how many objects wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Returns whether no object waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

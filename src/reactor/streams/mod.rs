@@ -50,6 +50,12 @@ use crate::ports::{
 /// of them has done its work.
 const EVENTS_PER_YIELD: usize = 64;
 
+/// While this many objects wait for a worker, the stream reads no more of a list: they take memory. At least two pages of the list
+/// (`settings.watching.chunk_size`), so that the workers never wait for the server.
+const WAITING_MAX: usize = 1000;
+/// The longest time for which a list is read so: servers forget the snapshot of a list after five minutes.
+const PACED_MAX: Duration = Duration::from_mins(2);
+
 /// The first pause before a stream begins again that has ended unexpectedly; it doubles each time.
 const RESTART_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest of these pauses.
@@ -67,6 +73,14 @@ struct Signals<'a> {
 /// The events have ended, which they never should.
 struct Ended;
 
+/// A list that is not complete.
+struct Listing {
+    /// Keeps the indexes closed until it is.
+    hold: Arc<Hold>,
+    /// Until then its objects are read no faster than the workers take them.
+    paced_until: Instant,
+}
+
 /// One stream and its workers.
 pub(super) struct Stream {
     /// Where its workers find their handlers.
@@ -80,8 +94,8 @@ pub(super) struct Stream {
     pub(super) is_standby: bool,
     /// The list for new handlers that is not complete.
     pub(super) relist: Option<Relist>,
-    /// Waits for the list of the stream that goes on.
-    listing: Option<Arc<Hold>>,
+    /// The list that the stream reads.
+    listing: Option<Listing>,
 }
 
 impl Stream {
@@ -201,9 +215,10 @@ impl Stream {
         let mut paused = std::pin::pin!(pauses.next(pauses.count()));
         let mut leading = std::pin::pin!(leadership.until_leading());
         let mut log = StreamLog::new(self.name());
-        let mut taken = 0_usize;
+        let (mut taken, begun) = (0_usize, Instant::now());
         loop {
             let replaced = self.context.replaced.clone();
+            let paced_until = self.paced_until();
             let relisted = async {
                 match &mut self.relist {
                     Some(relist) => relist.next().await,
@@ -218,7 +233,8 @@ impl Stream {
                 () = replaced.cancelled() => self.take_over(true),
                 () = &mut leading, if self.is_standby => return ControlFlow::Continue(()),
                 finished = self.workers.next_finished() => self.forget_worker(finished),
-                item = events.next() => {
+                () = time::sleep_until(paced_until.unwrap_or(begun)), if paced_until.is_some() => {}
+                item = events.next(), if paced_until.is_none() => {
                     let Some(item) = item else { return ControlFlow::Break(Err(Ended)) };
                     self.take(item, &mut log);
                     self.workers.postpone();
@@ -236,6 +252,15 @@ impl Stream {
                 }
             }
         }
+    }
+
+    /// Returns until when the rest of a list is left unread, if enough of its objects wait for a worker. A streamed list is not
+    /// held up: the server would end it.
+    fn paced_until(&self) -> Option<Instant> {
+        let is_streamed = self.context.settings.watching.initial_streaming;
+        let listing = self.listing.as_ref().filter(|_| !is_streamed)?;
+        let is_full = self.workers.waiting() >= WAITING_MAX;
+        Some(listing.paced_until).filter(|it| is_full && Instant::now() < *it)
     }
 
     /// Waits while the operator is paused. Workers finish what they do, and begin nothing.

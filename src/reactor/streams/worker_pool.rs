@@ -108,6 +108,11 @@ impl WorkerPool {
         }
     }
 
+    /// Returns how many objects wait for a worker.
+    pub(super) fn waiting(&self) -> usize {
+        self.backlog.len()
+    }
+
     /// Drops the objects that wait for a worker.
     pub(super) fn drop_waiting(&mut self) {
         self.backlog = Backlog::default();
