@@ -71,6 +71,9 @@ pub(super) enum Until {
     Done(BoxFuture<'static, ()>),
 }
 
+/// See [`operation`]: expressions without a variable are short.
+const OPERATIONS_OF_GRACE: u32 = 32;
+
 /// Why a call was ended from outside. Scripts cannot catch it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abort {
@@ -135,6 +138,10 @@ thread_local! {
     static LEFT: Cell<u32> = const { Cell::new(0) };
     /// What the thread may hold; more is looked at, at once.
     static CEILING: Cell<isize> = const { Cell::new(isize::MAX) };
+    /// How many more operations the running call may begin after it had to end, to come to a place that its error can name.
+    static GRACE: Cell<u32> = const { Cell::new(0) };
+    /// The running call has to end.
+    static ENDING: Cell<bool> = const { Cell::new(false) };
     /// What the present turn took for the host.
     static GIVEN: Cell<isize> = const { Cell::new(0) };
 }
@@ -185,6 +192,8 @@ impl Control {
         self.begin_turn();
         self.computed_before.set(running_time());
         self.suspect.set(self.common.budget.limit());
+        GRACE.set(OPERATIONS_OF_GRACE);
+        ENDING.set(false);
         CURRENT.set(Some(self));
         let _leave = Leave;
         work()
@@ -313,7 +322,24 @@ pub(super) fn progress() -> Option<Abort> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(Control::look))
 }
 
-/// One step of a function of the host that works long. The error ends the call and cannot be caught.
+/// Counts one operation of the engine, and returns why the call ends there. Rhai replaces the place of such an end by that of the
+/// outermost call. So the next variable that the script looks at ends the call instead ([`end_at_variable`]), unless none comes.
+pub(super) fn operation() -> Option<Abort> {
+    let abort = progress()?;
+    ENDING.set(true);
+    match GRACE.get().checked_sub(1) {
+        Some(left) => GRACE.set(left),
+        None => return Some(abort),
+    }
+    None
+}
+
+/// Returns the error of a call that has to end, at a variable: with the place of the variable, and of all calls around it.
+pub(super) fn end_at_variable() -> Result<(), Box<EvalAltResult>> {
+    if ENDING.get() { step() } else { Ok(()) }
+}
+
+/// One step of a function of the host that works long. The error ends the call: what catches it comes no further.
 pub(super) fn step() -> Result<(), Box<EvalAltResult>> {
     progress().map_or(Ok(()), |abort| Err(abort.into_error()))
 }
@@ -535,8 +561,13 @@ impl Until {
 }
 
 impl Abort {
-    /// As an error that passes through `try … catch`.
+    /// As an error with a place and a trace. Where the script catches it, the next operation ends the call.
     pub(super) fn into_error(self) -> Box<EvalAltResult> {
-        EvalAltResult::ErrorTerminated(Dynamic::from(self), Position::NONE).into()
+        ENDING.set(true);
+        GRACE.set(0);
+        CURRENT.with_borrow(|current| {
+            current.as_ref().map(|it| it.ended.set(it.ended.get().or(Some(self))))
+        });
+        EvalAltResult::ErrorRuntime(Dynamic::from(self), Position::NONE).into()
     }
 }

@@ -347,14 +347,25 @@ pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Rai
     Raised { kind, message, trace }
 }
 
+/// Returns whether an error ends its call.
+pub(super) fn is_abort(error: &EvalAltResult) -> bool {
+    let mut cause = error;
+    while let EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
+    | EvalAltResult::ErrorInModule(_, inner, _) = cause
+    {
+        cause = inner;
+    }
+    matches!(cause, EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) if value.is::<Abort>())
+}
+
 /// The place of a call that has to end, if its error has one.
 pub(super) fn place_of_abort(
     error: EvalAltResult,
     abort: Abort,
     (file, sources): (&str, &Sources),
 ) -> Raised {
-    let trace = Trail::of(error, file).trace(sources, &describe(abort));
-    aborted(abort, trace)
+    let trace = is_abort(&error).then(|| Trail::of(error, file).trace(sources, &describe(abort)));
+    aborted(abort, trace.flatten())
 }
 
 /// An error of the host, not of the script.

@@ -255,14 +255,17 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
         .set_max_modules(MODULES_MAX)
         .disable_symbol("eval")
         .set_module_resolver(Modules::of(source, Arc::clone(&shared.sources)))
-        .on_progress(|_| control::progress().map(Dynamic::from))
+        .on_progress(|_| control::operation().map(Dynamic::from))
         .on_print(print_line)
         .on_debug(|text, source, position| {
             print_line(&format!("{}:{position:?} | {text}", source.unwrap_or_default()));
         });
     let names = Arc::clone(shared);
     #[expect(deprecated, reason = "marked so only because its signature may change")]
-    engine.on_var(move |name, index, context| Ok(names.resolve(name, index, &context)));
+    engine.on_var(move |name, index, context| {
+        control::end_at_variable()?;
+        Ok(names.resolve(name, index, &context))
+    });
     builtins::register(&mut engine);
     value::register(&mut engine);
     view::register(&mut engine);
@@ -292,7 +295,10 @@ fn run_top_level(
         #[expect(deprecated, reason = "the only way to keep the imports of the top level")]
         let result = engine.eval_statements_raw(&mut global, &mut caches, &mut scope, statements);
         if let Some(abort) = control::overdue() {
-            return Err(abort.into_error());
+            return Err(result
+                .err()
+                .filter(|it| errors::is_abort(it))
+                .unwrap_or_else(|| abort.into_error()));
         }
         drop(result?);
         shared.publish(&mut scope);

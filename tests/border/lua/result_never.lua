@@ -1,5 +1,5 @@
--- says: computed for more than 1 s and was aborted \(settings.execution.cpu_limit\).*trace: hostile.(lua|rhai):[0-9]+
+-- says: computed for more than 1 s and was aborted \(settings.execution.cpu_limit\)
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     local count = 0
-    while true do count += 1 end
+    while true do count += 1 end -- HERE
 end)

@@ -1,0 +1,9 @@
+-- says: computed for more than 1 s and was aborted \(settings.execution.cpu_limit\)
+-- says: stack traceback:.*function spin.*hostile.lua:8
+local function spin(step)
+    local count = 0
+    while count >= 0 do count += step end -- HERE
+end
+kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
+    spin(0)
+end)
