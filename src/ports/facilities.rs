@@ -1,18 +1,18 @@
-//! What an operator offers to every call of its scripts, whatever the call is about.
+//! The services that an operator offers to every call of its scripts.
 
 use super::{clock::Clock, indexes::Indexes, kube::Kube, leadership::Leadership, posts::Posts};
 
-/// Shared by all calls of one operator.
+/// The services shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
 pub struct Facilities {
     /// The in-memory tables, by id: kwargs of every handler and filter.
     pub indexes: Indexes,
-    /// Where Kubernetes events go.
+    /// Receives Kubernetes events.
     pub posts: Posts,
-    /// What time it is for those who write it down.
+    /// The clock for stored timestamps.
     pub clock: Clock,
     /// The cluster.
     pub kube: Kube,
-    /// Whether calls may go on.
+    /// Whether calls may continue.
     pub leadership: Leadership,
 }

@@ -1,4 +1,4 @@
-//! How the parts of an operator are: for probes, metrics and people.
+//! The health of an operator's parts: for probes, metrics and people.
 
 use std::{
     collections::BTreeMap,
@@ -27,33 +27,33 @@ struct Shared {
 /// The state of one part.
 #[derive(Clone, Debug)]
 pub struct PartHealth {
-    /// What it means for the whole.
+    /// What the state means for the whole operator.
     pub state: HealthState,
     /// One line for people.
     pub text: String,
-    /// When the state was last confirmed; for streams, the age of the last sound.
+    /// When the state was last confirmed; for streams, the time of the last beat.
     pub seen: Instant,
-    /// Without a sound for longer than this, the part is not ready, whatever it said last; `None` for parts that may be silent.
+    /// After this long without a beat the part is not ready, whatever its last state; `None` for parts that may be silent.
     pub silence_max: Option<Duration>,
 }
 
-/// What the state of a part means for the whole.
+/// What the state of a part means for the whole operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthState {
-    /// All is well.
+    /// Works.
     Ready,
-    /// Not yet, or not now; it goes on trying by itself.
+    /// Does not work yet, or not at present; keeps trying by itself.
     Unready,
     /// Only a restart helps.
     Dead,
 }
 
-/// How a part with a life of its own tells how it is: a sound costs one store, so that there can be one per event. The part is
-/// forgotten when the pulse goes. The default belongs to nobody and is heard by nobody.
+/// Reports the health of one part. A beat costs one atomic store, so a part can send one per event. Dropping the pulse removes the
+/// part. The default pulse is listed nowhere.
 #[derive(Debug, Default)]
 pub struct Pulse {
     part: Arc<Part>,
-    /// Where it is listed, and under which name.
+    /// The registry that lists the part, and the part's name in it.
     listed: Option<(Health, String)>,
 }
 
@@ -61,13 +61,13 @@ pub struct Pulse {
 struct Part {
     said: Mutex<(HealthState, String)>,
     born: Instant,
-    /// Milliseconds from `born` to the last sound.
+    /// Milliseconds from `born` to the last beat.
     heard: AtomicU64,
     silence_max: Option<Duration>,
 }
 
 impl Health {
-    /// Notes how a part is now.
+    /// Sets the state of a part.
     pub fn note(&self, part: &str, state: HealthState, text: &str) {
         let mut parts = self.lock();
         match parts.get(part) {
@@ -78,31 +78,31 @@ impl Health {
         }
     }
 
-    /// Confirms the present state of a part, whatever it is. What happens often has a [`Pulse`] instead.
+    /// Confirms the present state of a part, whatever it is. Frequent reporters use a [`Pulse`] instead.
     pub fn confirm(&self, part: &str) {
         if let Some(known) = self.lock().get(part) {
             known.hear();
         }
     }
 
-    /// Forgets a part that is gone.
+    /// Removes a part.
     pub fn forget(&self, part: &str) {
         self.lock().remove(part);
     }
 
-    /// A part that is not ready yet, and that must be heard at least this often once it is.
+    /// Adds a part that is not ready yet. Once ready, it must beat at least every `silence_max`.
     pub fn pulse(&self, part: &str, silence_max: Option<Duration>) -> Pulse {
         let fresh = Arc::new(Part::new(HealthState::Unready, "not ready yet", silence_max));
         self.lock().insert(part.to_owned(), Arc::clone(&fresh));
         Pulse { part: fresh, listed: Some((self.clone(), part.to_owned())) }
     }
 
-    /// All parts, by name.
+    /// Returns all parts, by name.
     pub fn parts(&self) -> BTreeMap<String, PartHealth> {
         self.lock().iter().map(|(name, part)| (name.clone(), part.told())).collect()
     }
 
-    /// The numbers of this operator.
+    /// Returns the metrics of this operator.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
     }
@@ -113,17 +113,17 @@ impl Health {
 }
 
 impl Pulse {
-    /// There was a sound: the part lives, in whatever state it is.
+    /// Confirms that the part is alive, in whatever state.
     pub fn beat(&self) {
         self.part.hear();
     }
 
-    /// The part is in this state from now on.
+    /// Sets the state of the part.
     pub fn say(&self, state: HealthState, text: &str) {
         self.part.say(state, text);
     }
 
-    /// The part is well; only a sound if that is known.
+    /// Sets the state to ready; only a beat if this state and text are already set.
     pub fn recover(&self, text: &str) {
         let is_known = {
             let said = self.part.lock();
@@ -137,7 +137,7 @@ impl Drop for Pulse {
     fn drop(&mut self) {
         let Some((health, name)) = &self.listed else { return };
         let mut parts = health.lock();
-        // A successor of the same name stays.
+        // A newer pulse of the same name stays listed.
         if parts.get(name).is_some_and(|it| Arc::ptr_eq(it, &self.part)) {
             parts.remove(name);
         }
@@ -158,7 +158,7 @@ impl Part {
 
     fn hear(&self) {
         let age = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // Only ever compared with the present: no other memory depends on it.
+        // Only compared with the present time: no other memory depends on it.
         self.heard.store(age, Ordering::Relaxed);
     }
 

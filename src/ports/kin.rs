@@ -1,4 +1,4 @@
-//! What the objects of one resource have in common, so that those who keep many of them need not keep it of each.
+//! Compresses the objects of one resource against the first of them, because such objects are much alike.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,11 +6,11 @@ use lz4_flex::block;
 
 use crate::logic::resource::Resource;
 
-/// Of longer texts no more than this serves as the sample: the beginning of objects is what is alike.
+/// Maximum number of bytes used as the sample: objects are alike in their first bytes.
 const SAMPLE_MAX: usize = 16 << 10;
 
-/// Packs texts of objects of one resource. They are much alike, and it is the first of them that tells how they look: of the
-/// others little more is kept than what is different.
+/// Compresses the JSON of objects of one resource. The first object serves as the dictionary, so little more than the differences
+/// is kept of the others.
 #[derive(Debug)]
 pub struct Kin {
     resource: Arc<Resource>,
@@ -18,24 +18,24 @@ pub struct Kin {
 }
 
 impl Kin {
-    /// The objects of this resource.
+    /// Creates a packer for the objects of this resource.
     pub fn of(resource: Arc<Resource>) -> Self {
         Kin { resource, sample: OnceLock::new() }
     }
 
-    /// The resource.
+    /// Returns the resource.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The text in less memory.
+    /// Compresses the JSON of an object.
     pub fn pack(&self, text: &[u8]) -> Box<[u8]> {
         let beginning = text.get(..SAMPLE_MAX).unwrap_or(text);
         let sample = self.sample.get_or_init(|| beginning.into());
         block::compress_prepend_size_with_dict(text, sample).into_boxed_slice()
     }
 
-    /// The text again; empty if it was not packed here.
+    /// Returns the JSON of a compressed object; empty if another packer has compressed it.
     pub fn unpack(&self, packed: &[u8]) -> Vec<u8> {
         let sample = self.sample.get().map_or(&[][..], |it| it);
         block::decompress_size_prepended_with_dict(packed, sample).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The object of daemons and timers: replaced by each of its events.
+//! The object of daemons and timers: each of its events replaces it.
 
 use std::{
     num::NonZeroU64,
@@ -16,38 +16,38 @@ use crate::logic::object::{Header, Object, ObjectRef};
 
 /// An object as its latest event showed it. Clones share it.
 ///
-/// Nobody may look at it for days, and there may be many thousands: while nobody does, it is the bytes that it came in,
-/// without those that no script sees, and packed.
+/// There may be many thousands of these, unread for days. While unread, an object is kept as compressed JSON, without the parts
+/// that scripts never see.
 #[derive(Clone, Debug)]
 pub struct LiveObject(Arc<Living>);
 
 #[derive(Debug)]
 struct Living {
-    /// What it is one of; only if it is kept long.
+    /// Compresses objects of this resource; only for objects that are kept long.
     kin: Option<Arc<Kin>>,
     latest: Mutex<Latest>,
-    /// The version that the operator's last request has made; zero if that is no number.
+    /// The version made by the operator's last request; zero if the version is not a number.
     own_version: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Latest {
-    /// Empty if there is only a tree.
+    /// Empty if the object has no bytes, only a tree.
     packed: Box<[u8]>,
-    /// Made of the bytes, while somebody looks.
+    /// Parsed from the bytes when the object is read.
     object: Option<Arc<Object>>,
-    /// Another one for each state.
+    /// A different number for each state.
     version: u32,
 }
 
 impl LiveObject {
-    /// An object that is there anyway, and is shown for a moment.
+    /// Wraps an object that exists anyway and is shown briefly.
     pub fn new(object: Arc<Object>) -> Self {
         let latest = Latest { packed: Box::default(), object: Some(object), version: 0 };
         LiveObject::living(latest, None)
     }
 
-    /// For somebody who keeps it long.
+    /// Keeps an object for a long time, compressed.
     pub fn kept(object: &Arc<Object>, kin: &Arc<Kin>) -> Self {
         LiveObject::living(Latest::of(object, Some(kin)), Some(Arc::clone(kin)))
     }
@@ -57,26 +57,26 @@ impl LiveObject {
         LiveObject(Arc::new(Living { kin, latest, own_version }))
     }
 
-    /// The latest state. It is kept for the next who asks, until [`LiveObject::rest`].
+    /// Returns the latest state. The parsed object is kept until [`LiveObject::rest`].
     pub fn get(&self) -> Arc<Object> {
         let mut latest = self.lock();
         let Latest { packed, object, .. } = &mut *latest;
         let made = object.get_or_insert_with(|| {
             let parsed = Object::parse(Bytes::from(self.unpack(packed)));
-            // They were parsed before.
+            // These bytes were parsed before.
             Arc::new(parsed.unwrap_or_else(|_| Object::from_value(serde_json::Value::Null)))
         });
         Arc::clone(made)
     }
 
-    /// The identity for logs. It is made anew for each who asks, as few do.
+    /// Returns the identity for logs. Built for each call, because calls are rare.
     pub fn reference(&self) -> ObjectRef {
         let latest = self.lock();
         let read;
         let header = if let Some(object) = &latest.object {
             object.header()
         } else {
-            // They were parsed before.
+            // These bytes were parsed before.
             read = Header::read(&self.unpack(&latest.packed)).unwrap_or_default();
             &read
         };
@@ -86,22 +86,22 @@ impl LiveObject {
         }
     }
 
-    /// Tells the states apart.
+    /// Returns a number that differs between states.
     pub fn version(&self) -> u32 {
         self.lock().version
     }
 
-    /// Returns the version that the operator's last request has made. Its event may come later.
+    /// Returns the version made by the operator's last request. The event of that version may come later.
     pub fn own_version(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.0.own_version.load(Ordering::Relaxed))
     }
 
-    /// Notes the version that the operator's last request has made.
+    /// Stores the version made by the operator's last request.
     pub fn note_own_version(&self, version: Option<NonZeroU64>) {
         self.0.own_version.store(version.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
 
-    /// A newer state.
+    /// Replaces the object with a newer state.
     pub fn set(&self, object: &Arc<Object>) {
         let latest = Latest::of(object, self.0.kin.as_deref());
         let mut present = self.lock();
@@ -109,7 +109,7 @@ impl LiveObject {
         *present = Latest { version, ..latest };
     }
 
-    /// Nobody looks for now.
+    /// Drops the parsed object; the compressed bytes stay.
     pub fn rest(&self) {
         let mut latest = self.lock();
         if !latest.packed.is_empty() {

@@ -1,7 +1,7 @@
-//! What the inner side needs from the world, as traits and plain data: the cluster, the scripts, the clock, the log.
+//! The interfaces between the operator and its environment, as traits and plain data: the cluster, the scripts, the clock, the log.
 //!
-//! Adapters (`cluster/`, `scripting/`, `testing/`) implement these; `handling/`, `features/` and `reactor/` know nothing else
-//! of the outside.
+//! The adapters (`cluster/`, `scripting/`, `testing/`) implement them; `handling/`, `features/` and `reactor/` know nothing else of
+//! the environment.
 
 mod children;
 mod clock;
@@ -56,5 +56,5 @@ pub use scripts::{
 };
 pub use stopped::{Stopped, Waiting};
 
-/// A future of a border; boxed so that borders stay object-safe and builds short.
+/// A future of a trait in this module; boxed so that the traits stay object-safe and builds short.
 pub type BoxFuture<'a, T> = futures::future::BoxFuture<'a, T>;

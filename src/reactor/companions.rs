@@ -1,4 +1,4 @@
-//! What runs beside the streams: it starts after the login and is told to stop when the streams have ended.
+//! Tasks that run alongside the streams: they start after the login and are stopped after the streams have ended.
 
 use std::future::Future;
 
@@ -6,21 +6,21 @@ use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The companions of the streams of one operator: peering, posting and the like.
+/// The background tasks of one operator: peering, posting and the like.
 ///
-/// None of them can take the operator down: each minds its own errors, tells them and goes on.
+/// None of them can stop the operator: each logs its own errors and keeps running.
 pub(super) struct Companions {
     tasks: JoinSet<()>,
     stop: CancellationToken,
 }
 
 impl Companions {
-    /// Nobody yet.
+    /// Creates an empty set.
     pub(super) fn new() -> Self {
         Companions { tasks: JoinSet::new(), stop: CancellationToken::new() }
     }
 
-    /// Starts one; it ends soon after its token is cancelled.
+    /// Starts a task, which must end soon after its token is cancelled.
     pub(super) fn add<F>(&mut self, life: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -29,7 +29,7 @@ impl Companions {
         self.tasks.spawn(life);
     }
 
-    /// Tells all to stop, and waits until they have.
+    /// Tells all tasks to stop, and waits for them.
     pub(super) async fn end(mut self) {
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}

@@ -1,11 +1,11 @@
-//! Places for busy workers: `settings.queueing.worker_limit`.
+//! Permits for busy workers: `settings.queueing.worker_limit`.
 //!
-//! A stream takes a place before it starts a worker, so that objects which wait for one cost no task. A worker that waits
-//! for others, rather than for its own work, lends its place out meanwhile.
+//! A stream takes a permit before it starts a worker, so objects that wait for a permit cost no task. A worker that waits for
+//! something other than its own work releases its permit meanwhile.
 //!
-//! Without a limit there are places too, as many as are good for the memory when many objects come at once: all that they need
-//! they need by turns, so that more of them at once get nothing done sooner. More places are made when none becomes free for a
-//! moment: workers that have to wait for long never hold others up.
+//! Without a limit there are permits too, to limit memory when many objects come at once: workers need the same resources one after
+//! another, so more of them at once finish nothing sooner. If no permit is released for a moment, more are created: workers that
+//! wait for long never hold up others.
 
 use std::{
     collections::VecDeque,
@@ -22,28 +22,28 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// Places of streams without a limit, while workers come and go: some times as many as there are requests on their way at
-/// once. Each busy worker takes some ten kilobytes.
+/// Permits of a stream without a limit, in normal operation: several times the number of concurrent requests. Each busy worker
+/// takes some ten kilobytes.
 const PLACES: usize = 128;
-/// How long no place may become free until there are more, where there is no limit. A machine that is busy with other things
-/// stops us for some ten milliseconds now and then, which is no reason.
+/// Without a limit: the time without a released permit after which more are created. A machine that is busy with other processes
+/// stops this one for some ten milliseconds now and then, which must not trigger it.
 const BREATH: Duration = Duration::from_millis(100);
-/// The same while the stream has events to read: what workers wait for may be among them.
+/// The same while the stream has events to read: workers may be waiting for one of these.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many more; each time twice as many, until one becomes free.
+/// How many permits to create first; doubled each time, until one is released.
 const MORE: usize = 64;
-/// But no more than this at a time.
+/// Maximum number of permits to create at once.
 const MORE_MAX: usize = 4096;
 
-/// The places of one stream. Clones share them.
+/// The worker permits of one stream. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Places(Arc<Shared>);
 
-/// A place in use; dropping it frees it.
+/// A permit in use; dropping it releases it.
 #[derive(Debug)]
 pub(super) struct Place {
     shared: Arc<Shared>,
-    /// Not while it is lent out.
+    /// False while the permit is released temporarily.
     is_taken: AtomicBool,
 }
 
@@ -57,20 +57,20 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// Places beyond the usual number: they go when more are free than a rush needs.
+    /// Permits beyond the usual number: removed when more are free than a burst needs.
     extra: usize,
-    /// When a place was taken or became free last, or an event was read.
+    /// When a permit was last taken or released, or an event was read.
     moved: Instant,
-    /// When a place became free last, or more were made.
+    /// When a permit was last released, or more were created.
     freed: Instant,
-    /// How many are made next.
+    /// How many permits to create next.
     more: usize,
-    /// Workers that lent their place out and want one back; they come before new workers.
+    /// Workers that released their permit and want one back; they come before new workers.
     returning: VecDeque<oneshot::Sender<Place>>,
 }
 
 impl Places {
-    /// So many places; `None`: no limit.
+    /// Creates this many permits; `None` means no limit.
     pub(super) fn new(limit: Option<usize>) -> Self {
         let now = Instant::now();
         let state = State {
@@ -85,12 +85,12 @@ impl Places {
         Places(Arc::new(Shared { is_limited, state: Mutex::new(state), freed }))
     }
 
-    /// Whether there is a limit.
+    /// Returns whether there is a limit.
     pub(super) fn are_limited(&self) -> bool {
         self.0.is_limited
     }
 
-    /// A place, if one is free.
+    /// Takes a permit, if one is free.
     pub(super) fn try_take(&self) -> Option<Place> {
         let mut state = self.0.lock();
         state.free = state.free.checked_sub(1)?;
@@ -98,7 +98,7 @@ impl Places {
         Some(Place { shared: Arc::clone(&self.0), is_taken: true.into() })
     }
 
-    /// The stream has read an event: there may be more, and what workers wait for among them.
+    /// Notes that the stream has read an event: more may follow, and workers may be waiting for one of them.
     pub(super) fn postpone(&self) {
         self.0.lock().moved = Instant::now();
     }
@@ -110,7 +110,7 @@ impl Places {
         state.add(count);
     }
 
-    /// Waits until a place may have become free since the last look.
+    /// Waits until a permit may have been released since the last check.
     pub(super) async fn freed(&self) {
         let freed = self.0.freed.notified();
         if self.0.is_limited {
@@ -118,7 +118,7 @@ impl Places {
         }
         let late = self.0.lock().late();
         tokio::select! {
-            biased; // no more than are needed
+            biased; // a released permit first, to create no more than needed
             () = freed => {}
             () = time::sleep_until(late) => self.make_more(),
         }
@@ -126,7 +126,7 @@ impl Places {
 }
 
 impl Place {
-    /// Waits for something that needs others to go on: they may have the place meanwhile.
+    /// Releases the permit during `wait`, because others must continue meanwhile, and takes one again afterwards.
     pub(super) async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
         let shared = &self.shared;
         self.give();
@@ -139,7 +139,7 @@ impl Place {
         if place.is_none() {
             let (sender, receiver) = oneshot::channel();
             shared.lock().returning.push_back(sender);
-            // The sender is kept until it is used: there is no error to see.
+            // The sender is kept until it is used: there is no error to handle.
             place = receiver.await.ok();
         }
         if let Some(place) = place {
@@ -171,7 +171,7 @@ impl Shared {
         {
             match one.send(offered) {
                 Ok(()) => return,
-                // It does not wait any more.
+                // The worker does not wait any more.
                 Err(unused) => place = Some(unused),
             }
         }
@@ -181,7 +181,7 @@ impl Shared {
         let mut state = self.lock();
         let now = Instant::now();
         (state.moved, state.freed, state.more) = (now, now, MORE);
-        // Some stay free while others are taken for long: or each of those who come next would wait for more again.
+        // Some extra permits stay free while others are held for long: otherwise each next worker would wait for more again.
         if state.extra > 0 && state.free >= MORE {
             state.extra -= 1;
         } else {
@@ -196,7 +196,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change under this lock is one step; a panic cannot leave it half-done.
+        // Each change under this lock is one step; a panic cannot leave it incomplete.
         self.state.lock()
     }
 }
@@ -209,9 +209,9 @@ impl State {
         (self.moved, self.freed) = (now, now);
     }
 
-    /// When more are made if none becomes free.
+    /// Returns when to create more permits if none is released.
     fn late(&self) -> Instant {
-        // A stream that always has something to read holds up nobody for ever.
+        // A stream that always has events to read must not delay this forever.
         (self.moved + BREATH).min(self.freed + PATIENCE)
     }
 }

@@ -1,6 +1,6 @@
-//! From the login to the end of the last stream.
+//! Runs everything from the login to the end of the last stream.
 //!
-//! Before: `run.rs`. After: `streams/`, one for each resource and namespace; `generation/` when scripts are edited.
+//! Before: `run.rs`. After: `streams/`, one per resource and namespace; `generation/` when scripts are edited.
 
 use std::sync::Arc;
 
@@ -29,20 +29,20 @@ use crate::logic::{lifecycle::Lifecycle, peering::Identity, stopping::StopReason
 use crate::ports::{ApiError, Cluster, HealthState, Pauses, Rejection};
 use crate::settings::Settings;
 
-/// The part of the health that is unready while handlers do not have the resources that they should have.
+/// The part of the health report that is unready while handlers lack resources that they select.
 const RESOURCES: &str = "resources";
 
-/// What the streams of an operator need, before the cluster is known.
+/// What the streams of an operator need before the cluster is connected.
 pub(super) struct Serve<'a> {
     pub(super) operator: &'a OperatorContext,
-    /// As they are at the start of the streams.
+    /// The settings at the start of the streams.
     pub(super) settings: Arc<Settings>,
-    /// The order of handlers where scripts do not say.
+    /// The order of handlers, unless scripts set one.
     pub(super) lifecycle: Lifecycle,
     pub(super) identity: Identity,
 }
 
-/// Ends daemons and timers with the operator, also if its future is dropped: their tasks are not part of it.
+/// Ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
 struct Abandoning(Arc<daemons::Daemons>);
 
 impl Drop for Abandoning {
@@ -52,7 +52,8 @@ impl Drop for Abandoning {
 }
 
 impl Serve<'_> {
-    /// Runs from the login to the end of the last stream. Returns the election, which goes on: the lease is still held.
+    /// Runs from the login to the end of the last stream. Returns the leader election, which keeps running: the lease is still
+    /// held.
     pub(super) async fn run(
         self,
         scope: &Scope,
@@ -97,7 +98,7 @@ impl Serve<'_> {
         Ok(Some(replicas))
     }
 
-    /// Runs the streams and what is beside them, until `stop`.
+    /// Runs the streams and their companions until `stop`.
     async fn serve(
         &self,
         shared: Shared<'_>,
@@ -151,7 +152,7 @@ impl Serve<'_> {
                     state.has_outdated_values = false;
                 }
                 ready = candidates.next(self.operator, &state.live) => {
-                    // Streams and workers run on meanwhile.
+                    // Streams and workers keep running meanwhile.
                     let looking = observer.take_over(&ready.generation.registry);
                     match unless_stopped(stop, looking).await {
                         None => break,
@@ -169,12 +170,12 @@ impl Serve<'_> {
         }
         drop(candidates);
         self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
-        // At once: workers finish what they do, daemons and timers what they can.
+        // Started together: workers finish their cycles while daemons and timers stop.
         future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
         companions.end().await;
     }
 
-    /// Notes in the health whether handlers have the resources that they should have.
+    /// Reports whether handlers have the resources that they select.
     fn report(&self, problem: Option<&str>) {
         match problem {
             Some(text) => self.operator.health.note(RESOURCES, HealthState::Unready, text),
@@ -182,9 +183,9 @@ impl Serve<'_> {
         }
     }
 
-    /// Starts what runs as long as the streams.
+    /// Starts the tasks that run as long as the streams.
     fn companions(&self, state: &GenerationState, shared: &Shared<'_>) -> Companions {
-        // Metrics are reachable from what is remembered: they must not keep it.
+        // The metrics are reachable from the memories, so they must not keep them alive.
         let known = Arc::downgrade(&shared.memories);
         let help = "Objects that the operator remembers";
         let health = &self.operator.health;
@@ -202,7 +203,7 @@ impl Serve<'_> {
         companions
     }
 
-    /// Reports the readiness of the indexes, as soon as there are any.
+    /// Starts to report the readiness of the indexes, as soon as there are any.
     fn report_indexes(
         &self,
         state: &GenerationState,
@@ -217,7 +218,7 @@ impl Serve<'_> {
     }
 }
 
-/// What all streams share, once the cluster is known.
+/// What all streams share after the cluster is connected.
 pub(super) struct Shared<'a> {
     pub(super) cluster: &'a Arc<dyn Cluster>,
     pub(super) start: Instant,

@@ -1,4 +1,4 @@
-//! How a stream is, told to people once per change. Probes hear it from its [`Pulse`](crate::ports::Pulse).
+//! Logs each change in a stream's state once. Probes get the state from its [`Pulse`](crate::ports::Pulse).
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::ports::ApiError;
 /// The log target of streams.
 const TARGET: &str = "kopf.watching";
 
-/// The same failure is told again after this long, if it was overcome in between: a stream that fails again and again for
-/// one reason would fill the log otherwise.
+/// The interval after which the same failure is logged again if the stream worked in between: otherwise a stream that fails
+/// repeatedly for one reason would fill the log.
 const TOLD_FOR: Duration = Duration::from_mins(10);
 
 /// The state of one stream.
 #[derive(Debug)]
 pub(super) struct StreamLog {
-    /// The resource and where it is watched.
+    /// The resource and the namespace of the stream.
     stream: String,
     state: State,
-    /// The failure that was told last, and when.
+    /// The failure that was last logged, and when.
     told: Option<(String, Instant)>,
 }
 
@@ -27,17 +27,17 @@ pub(super) struct StreamLog {
 enum State {
     Starting,
     Alive,
-    /// Whether that was told.
+    /// Whether the failure was logged.
     Failed(bool),
 }
 
 impl StreamLog {
-    /// Of a stream that starts.
+    /// Creates the log of a stream that starts.
     pub(super) fn new(stream: String) -> Self {
         StreamLog { stream, state: State::Starting, told: None }
     }
 
-    /// The watch is open: it works.
+    /// Notes that the watch is open and works.
     pub(super) fn alive(&mut self) {
         if self.state == State::Failed(true) {
             tracing::info!(target: TARGET, "Watching {} works again.", self.stream);
@@ -45,7 +45,7 @@ impl StreamLog {
         self.state = State::Alive;
     }
 
-    /// The stream has failed, and goes on trying; the user should know why nothing comes.
+    /// Logs that the stream has failed and keeps trying, so that users know why no events arrive.
     pub(super) fn failed(&mut self, error: &ApiError) {
         let is_known = self.told.as_ref().is_some_and(|(text, at)| {
             *text == error.message

@@ -1,4 +1,4 @@
-//! Handlers of one level, side by side: those of a change, or the sub-handlers of one handler.
+//! The handlers of one level: those of a change, or the sub-handlers of one handler.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -26,20 +26,20 @@ use crate::ports::{Cause, ChangeCause, Children, ObjectCause, ObjectDetail};
 /// Handlers that see the same change and run one after another.
 #[derive(Clone, Copy)]
 pub(super) struct Level<'a> {
-    /// The object and all around it.
+    /// The object and its context.
     pub(super) scene: Scene<'a>,
     /// The change as this level sees it.
     pub(super) change: &'a Change,
-    /// Which of them run now.
+    /// Chooses which of the handlers run now.
     pub(super) chooser: &'a Chooser,
-    /// Where the ids of their sub-handlers are noted.
+    /// Collects the ids of their sub-handlers.
     pub(super) descendants: &'a Descendants<'a>,
-    /// The ids of those that were edited while they waited for their retry.
+    /// The ids of handlers that were edited while they waited for their retry.
     pub(super) edited: &'a BTreeSet<Arc<str>>,
 }
 
 impl Level<'_> {
-    /// Those of the handlers that want the change.
+    /// Returns the handlers whose filters match the change.
     pub(super) async fn select(
         &self,
         handlers: &[Arc<Handler>],
@@ -52,8 +52,8 @@ impl Level<'_> {
         asker.decide(answers, |known| selection::changing(handlers, &subject, known)).await
     }
 
-    /// Runs as many of those that are due as the lifecycle wants, notes how they ended, and delivers their results.
-    /// Gives those that were run.
+    /// Runs as many of the due handlers as the lifecycle chooses, records their outcomes and delivers their results. Returns the
+    /// handlers that ran.
     pub(super) async fn run(&self, due: &[Arc<Handler>], state: &mut State) -> Vec<Arc<Handler>> {
         let picked = match self.chooser {
             Chooser::BuiltIn(lifecycle) => pick(*lifecycle, due, state),
@@ -66,7 +66,8 @@ impl Level<'_> {
         picked
     }
 
-    /// A lifecycle function has failed: that is a failed attempt of the handlers of its script. All others run as by default.
+    /// Handles a failed lifecycle function, which counts as a failed attempt of the handlers in its script. All other handlers run
+    /// with the default lifecycle.
     async fn run_without(
         &self,
         function: &Function,
@@ -101,7 +102,7 @@ impl Level<'_> {
             if let Some(result) = outcome.result.take()
                 && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, &result)
             {
-                // The result cannot be stored beside what the handler wants to change.
+                // The result cannot be stored next to the changes that the handler requests.
                 let raised = Raised::of_host(error.to_string());
                 let refused = serving.runner().refuse(&self.attempt(handler, state), raised);
                 outcome = Outcome { subrefs: outcome.subrefs, ..refused };
@@ -111,7 +112,7 @@ impl Level<'_> {
         }
     }
 
-    /// Asks a lifecycle function. One that has not answered in time is not asked again for a while.
+    /// Calls a lifecycle function. A function that has exceeded its time limit is not called again for a while.
     async fn ask(
         &self,
         function: &Function,

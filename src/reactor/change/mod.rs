@@ -1,8 +1,7 @@
-//! Handles a change of one object: plans, runs the handlers that are due, settles.
+//! Handles a change of one object: plans, runs the due handlers, settles.
 //!
-//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/delivery.rs`. The handlers of one change, and the sub-handlers
-//! of one handler, are a `level.rs`; what a handler does with its sub-handlers is in `family.rs`; what is recorded, in
-//! `settling.rs`.
+//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/delivery.rs`. `level.rs` runs the handlers of one change, or the
+//! sub-handlers of one handler; `family.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
 
 mod attempts;
 mod family;
@@ -29,18 +28,18 @@ use crate::settings::FieldPath;
 pub(super) struct Changing<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) memory: &'a mut Memory,
-    /// Who cannot be decided about yet.
+    /// Knows the handlers whose filters cannot be decided yet.
     pub(super) filters: &'a FilterContext,
-    /// Where newer events wait.
+    /// The queue of newer events.
     pub(super) queue: &'a Queue,
-    /// The worker's place, for waits that concern others.
+    /// The worker's permit, released while it waits for something other than its own work.
     pub(super) place: &'a Place,
-    /// The change does not end with its handlers: daemons or timers of the object still stop, or it is not known of all handlers
-    /// whether they want the change.
+    /// The change does not end with its handlers: daemons or timers of the object are still stopping, or some handlers are
+    /// undecided about the change.
     pub(super) is_held: bool,
 }
 
-/// What all handlers of one change of one object have in common.
+/// What all handlers of one change of one object share.
 #[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
     pub(super) serving: &'a StreamContext,
@@ -52,7 +51,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Changing<'_> {
-    /// Runs the handlers that are due. Returns what is to be recorded; nothing if no handler can react to the change.
+    /// Runs the due handlers. Returns what to record; `None` if no handler can react to the change.
     pub(super) async fn run(
         mut self,
         change: Change,
@@ -93,7 +92,7 @@ impl Changing<'_> {
         let mut state = State::load(storage, object.body(), ids(owned), now)?;
         let superseded = plan::begin(&mut state, seen.reason, &selected, now);
         superseded.lines.iter().for_each(|line| logger.line(line, None));
-        // They have ended in an earlier cycle, and nothing was purged for them to begin anew.
+        // The handlers have finished in an earlier cycle, and their records were not purged for a new start.
         let has_ended = is_held && !selected.is_empty() && state.done();
         if has_ended {
             selected.clear();
@@ -117,7 +116,7 @@ impl Changing<'_> {
         Ok(Some(settling))
     }
 
-    /// The long lines at the start of a cycle; written only if somebody reads them.
+    /// Writes the long lines at the start of a cycle, only if debug lines are enabled.
     fn announce(&self, change: &Change) {
         let Scene { logger, object, .. } = self.scene;
         let Some(title) = change.reason.title() else { return };
@@ -132,10 +131,10 @@ impl Changing<'_> {
     }
 }
 
-/// The kwargs of a change, reduced to a field.
+/// Returns the kwargs of a change, reduced to a field.
 pub(super) fn kwargs(change: &Change, field: Option<&FieldPath>) -> ChangeCause {
     let narrowed = change.narrowed(field);
-    // Below an absent field, a sub-handler sees nothing, too.
+    // Below an absent field, a sub-handler sees an absent value, too.
     let new = narrowed.new.filter(|it| !it.is_null());
     ChangeCause { reason: change.reason, old: narrowed.old, new, diff: narrowed.diff }
 }

@@ -1,4 +1,4 @@
-//! Retries handlers that failed permanently once their code has changed.
+//! Retries handlers that have failed permanently, after an edit of their code.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,12 +18,12 @@ use crate::logic::{
     selection::{self, Certainty},
 };
 
-/// Limits how many objects start per second: an edit may concern thousands.
+/// Limits how many objects start per second: an edit may affect thousands.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Rate(Mutex<Option<Instant>>);
 
 impl Rate {
-    /// Reserves a moment for one object.
+    /// Reserves a start time for one object.
     fn reserve(&self, per_second: usize) -> Instant {
         let mut next = self.0.lock();
         let now = Instant::now();
@@ -35,8 +35,8 @@ impl Rate {
 }
 
 impl Changing<'_> {
-    /// Returns the handlers to retry and the change that they see: the reason of the failed attempt with the present object. Returns
-    /// `None` if a newer event arrives first.
+    /// Returns the handlers to retry and the change that they see: the reason of the failed attempt with the present object.
+    /// Returns `None` if a newer event arrives first.
     pub(super) async fn again(
         &mut self,
         change: &Change,
@@ -63,7 +63,7 @@ impl Changing<'_> {
         Some((seen_again(change, reason), handlers))
     }
 
-    /// Waits until this object may begin.
+    /// Waits until this object may start. Returns false if something newer interrupts the wait.
     async fn is_in_turn(&self) -> bool {
         let serving = self.scene.serving;
         let moment = serving.retries.reserve(serving.settings.reload.retry_rate);
@@ -75,13 +75,13 @@ impl Changing<'_> {
                 () = serving.replaced.cancelled() => false,
             }
         };
-        // Others may work meanwhile.
+        // Other workers may run meanwhile.
         self.place.without(wait).await
     }
 }
 
 impl Level<'_> {
-    /// Whether a handler certainly wants the object, whatever has changed.
+    /// Returns whether the filters of a handler certainly match the object, whatever has changed.
     async fn wants(
         &self,
         handler: &Arc<Handler>,
@@ -99,7 +99,7 @@ impl Level<'_> {
     }
 }
 
-/// A creation is a creation again; otherwise nothing has changed since the last handling.
+/// Returns the change for a retry: a failed creation is a creation again; otherwise nothing has changed since the last handling.
 fn seen_again(change: &Change, reason: Reason) -> Change {
     let mut change = Change { reason, ..change.clone() };
     if reason == Reason::Create {

@@ -1,4 +1,4 @@
-//! Makes the contexts of streams: the first one of a stream, and the next one when its handlers have changed.
+//! Creates the contexts of streams: the first one of a stream, and the next one after its handlers have changed.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::logic::{generation, lifecycle::Lifecycle, registry::ResourceHandlers}
 use crate::ports::Kin;
 use crate::reactor::{observer::Target, run::OperatorContext, serve::Shared};
 
-/// What the contexts of all streams are made of.
+/// The sources of all streams' contexts.
 #[derive(Clone, Copy)]
 pub(in crate::reactor) struct Contexts<'a> {
-    /// Of the operator.
+    /// Shared by the whole operator.
     pub(in crate::reactor) operator: &'a OperatorContext,
-    /// Of all streams.
+    /// Shared by all streams.
     pub(in crate::reactor) shared: &'a Shared<'a>,
-    /// Of the generation that serves them.
+    /// The state of the live generation.
     pub(in crate::reactor) state: &'a GenerationState,
-    /// The order of handlers where scripts do not say.
+    /// The order of handlers, unless scripts set one.
     pub(in crate::reactor) lifecycle: Lifecycle,
 }
 
 impl Contexts<'_> {
-    /// Returns the next context for a target; `None` if the one before serves as well.
+    /// Returns the next context for a target; `None` if the previous one is still valid.
     pub(in crate::reactor) fn next(
         &self,
         target: &Target,
@@ -80,7 +80,7 @@ impl Contexts<'_> {
         })
     }
 
-    /// Returns what daemons and timers share. It stays with the stream: those that run belong to it.
+    /// Returns the shared state of daemons and timers. It stays with the stream, because running daemons belong to it.
     fn background(&self, target: &Target, before: Option<&StreamContext>) -> Arc<daemons::Base> {
         let Contexts { operator, shared, state, .. } = *self;
         let before = before.map(|it| &it.background);
@@ -100,7 +100,7 @@ impl Contexts<'_> {
         })
     }
 
-    /// Returns the share of a stream in the readiness of the indexes. What must be indexed again is waited for again.
+    /// Returns the stream's part in the readiness of the indexes. Objects that must be indexed again are waited for again.
     fn hold(
         &self,
         (resource, place): &Target,

@@ -1,4 +1,4 @@
-//! Which of the cluster's namespaces are served now.
+//! Observes which namespaces to serve.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent};
 
-/// How often we look again where we may not watch.
+/// The interval between attempts while access is denied.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(10);
 
 /// Returns the resource of namespaces as every cluster has it.
@@ -29,43 +29,43 @@ fn resource() -> Resource {
     }
 }
 
-/// The namespaces that are served.
+/// The namespaces to serve.
 pub(super) struct Namespaces {
     patterns: Vec<NamespacePattern>,
     present: BTreeSet<Arc<str>>,
-    /// Those of the listing that goes on.
+    /// The namespaces of the listing in progress.
     listed: BTreeSet<Arc<str>>,
     source: Source,
-    /// Whether the source has been listed since it is what it is.
+    /// Whether the present source was listed completely.
     is_known: bool,
-    /// The failure that was told last.
+    /// The failure that was logged last.
     told: Option<String>,
 }
 
-/// Where the namespaces are known from.
+/// The source of the namespaces.
 enum Source {
-    /// They are as they were at the start.
+    /// Fixed at the start.
     Fixed,
-    /// From a stream.
+    /// A watch stream.
     Stream(Events, Resource),
-    /// From what we could see before we were denied it; we try again then.
+    /// The last state before access was denied, and the time of the next attempt.
     Denied(Instant, Resource),
 }
 
-/// What an item of the stream means.
+/// The meaning of an event for the served namespaces.
 enum News {
-    /// Something is served that was not, or the other way round.
+    /// The set of served namespaces has changed.
     Changed,
-    /// A listing is complete.
+    /// A listing is complete; true if the set has changed.
     Listed(bool),
-    /// We may not look.
+    /// Access is denied.
     Denied,
-    /// Nothing, for what is served.
+    /// The set has not changed.
     None,
 }
 
 impl Namespaces {
-    /// Lists them once, if scanning is enabled and permitted; otherwise only exact names are served.
+    /// Lists the namespaces once, if scanning is enabled and permitted; otherwise only exact names are served.
     pub(super) async fn observe(view: &View<'_>, patterns: &[NamespacePattern]) -> Self {
         let (patterns, resource) = (patterns.to_vec(), resource());
         let source = if view.settings.scanning.disabled {
@@ -85,12 +85,12 @@ impl Namespaces {
         namespaces
     }
 
-    /// What is served now.
+    /// Returns the namespaces served at present.
     pub(super) fn present(&self) -> &BTreeSet<Arc<str>> {
         &self.present
     }
 
-    /// Takes in the first listing, or what stands in for it.
+    /// Processes the first listing, or falls back to exact names.
     async fn fill(&mut self) {
         loop {
             let Source::Stream(events, _) = &mut self.source else {
@@ -138,7 +138,7 @@ impl Namespaces {
         }
     }
 
-    /// Waits until something is served that was not, or the other way round.
+    /// Waits until the set of served namespaces has changed.
     pub(super) async fn changed(&mut self, view: &View<'_>) {
         loop {
             let item = match &mut self.source {
@@ -173,7 +173,7 @@ impl Namespaces {
                 News::None
             }
             Some(Ok(StreamEvent::Listed)) => {
-                // What was there and is not any more went while nobody looked.
+                // Namespaces that are missing from the listing were deleted while the watch was interrupted.
                 let listed = std::mem::take(&mut self.listed);
                 let is_changed = listed != self.present;
                 self.present = listed;
@@ -234,12 +234,12 @@ impl Namespaces {
         if is_changed { News::Changed } else { News::None }
     }
 
-    /// Names without a pattern in them are served also where namespaces cannot be listed.
+    /// Returns the names without wildcards, which are served also where namespaces cannot be listed.
     fn exact(&self) -> BTreeSet<Arc<str>> {
         self.patterns.iter().filter_map(NamespacePattern::exact).map(Arc::from).collect()
     }
 
-    /// The patterns, as they were given.
+    /// Returns the patterns as they were given, for log lines.
     fn wanted(&self) -> String {
         let patterns = self.patterns.iter().map(|it| format!("'{it}'")).collect::<Vec<_>>();
         patterns.join(" or ")

@@ -1,4 +1,4 @@
-//! The queue of one object.
+//! Tests of the queue of one object.
 
 use std::{sync::Arc, time::Duration};
 
