@@ -16,7 +16,7 @@ use crate::ports::{
     SharedPatch,
 };
 
-/// Returns the first call about an object that was created. What the handler changes goes into the patch.
+/// Returns the first call for an object that was created. Changes that the handler requests go into the patch.
 pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invocation {
     let object = Object::from_value(body);
     let change = ChangeCause {

@@ -1,4 +1,4 @@
-//! One daemon or timer while it has something to do: from one wait to the next.
+//! Runs one daemon or timer from one wait to the next.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,33 +25,33 @@ use crate::ports::{
     SharedPatch,
 };
 
-/// Does what there is to do.
+/// Runs a woken daemon or timer.
 pub(super) struct Runner {
-    /// For whom.
+    /// The daemon.
     pub(super) daemon: Arc<Daemon>,
-    /// What it has kept.
+    /// Its state between attempts.
     pub(super) course: Course,
 }
 
-/// What it waits for next.
+/// What the daemon waits for next.
 pub(super) enum After {
     /// The end of this call.
     Call(Course, Box<Calling>),
     /// This moment, on the clock of all daemons.
     Rest(Course, Nanos),
-    /// Nothing: it has ended.
+    /// Nothing: the daemon has ended.
     End,
 }
 
-/// An attempt, while its call runs.
+/// An attempt while its call is running.
 pub(super) struct Attempt {
-    /// What it wants to change.
+    /// The changes that it requests.
     patch: SharedPatch,
-    /// Or how it ended before it began.
+    /// The started attempt, or the outcome that prevented its start.
     begun: Result<Begun, Box<Outcome>>,
 }
 
-/// How a call came to its end.
+/// The end of a call.
 pub(super) enum End {
     Returned(Ended),
     TimedOut,
@@ -59,7 +59,7 @@ pub(super) enum End {
 }
 
 impl Runner {
-    /// Goes on after this end of an attempt, if there was one, until there is something to wait for.
+    /// Continues after the end of an attempt, if there was one, until there is something to wait for.
     pub(super) async fn go(mut self, ended: Option<(Attempt, End)>) -> After {
         if let Some((attempt, end)) = ended
             && !self.conclude(attempt, Some(end)).await
@@ -97,7 +97,7 @@ impl Runner {
         }
     }
 
-    /// Finds out when the first call is due; tells whether it may begin at all.
+    /// Determines when the first call is due; returns false if the daemon must not start at all.
     async fn begin(&mut self) -> bool {
         let delay = match self.handler().background.initial_delay.clone() {
             None => None,
@@ -136,7 +136,7 @@ impl Runner {
         Attempt { patch, begun }
     }
 
-    /// What follows from the end of a call, if there was one; tells whether to go on.
+    /// Processes the end of an attempt; returns whether to continue.
     async fn conclude(&mut self, attempt: Attempt, end: Option<End>) -> bool {
         let ended = match end {
             Some(End::Returned(ended)) => Some(ended),
@@ -144,7 +144,7 @@ impl Runner {
             Some(End::Cancelled) => {
                 let text = format!("{} is cancelled. Will escalate.", self.handler());
                 self.logger().log(LogLevel::Warning, &text);
-                // Its script may hold on to the patch, whose functions would keep the script.
+                // The script may hold the patch, whose functions would keep the script alive.
                 attempt.patch.forget_functions();
                 return false;
             }
@@ -159,7 +159,7 @@ impl Runner {
         };
         let ended = self.deliver((begun.as_ref(), attempt.patch), outcome).await;
         let Some(outcome) = ended else { return false };
-        // Most look at nothing until their next call.
+        // Most daemons read neither until their next call.
         self.shared().live.rest();
         self.shared().memo.rest();
         let now = self.now();
@@ -169,7 +169,7 @@ impl Runner {
         true
     }
 
-    /// Sends what an attempt wants to change; `None` if it was cancelled meanwhile.
+    /// Sends the changes of an attempt; returns `None` if the daemon was cancelled meanwhile.
     async fn deliver(
         &mut self,
         (begun, patch): (Option<&Begun>, SharedPatch),
@@ -177,7 +177,7 @@ impl Runner {
     ) -> Option<Outcome> {
         let mut patches = self.course.patches.take().unwrap_or_default();
         let outcome = tokio::select! {
-            biased; // as above
+            biased; // a result that is ready counts, even if the daemon is cancelled at the same time
             outcome = patches.finish(self, (begun, &patch), outcome) => outcome,
             () = self.daemon.stopped.until(StopReason::DaemonCancelled) => return None,
         };
@@ -195,14 +195,14 @@ impl Runner {
         }
     }
 
-    /// Errors of the function are those of the handler: retried, ignored, or final.
+    /// Calls the function of the initial delay. Its errors are treated like those of the handler: retried, ignored, or final.
     async fn computed(&self, function: &Function) -> Option<Option<Duration>> {
         let handler = self.handler();
         let began = self.now();
         let mut retries = 0;
         loop {
             let computed = tokio::select! {
-                biased; // what must stop does not begin
+                biased; // a daemon that must stop does not start
                 () = self.daemon.stopped.wait() => return None,
                 computed = self.base().scripts.compute(function.clone(), None, self.invocation()) => computed,
             };
@@ -247,22 +247,22 @@ impl Runner {
         }
     }
 
-    /// What it is declared as in this moment.
+    /// Returns the present handler.
     pub(super) fn handler(&self) -> Arc<Handler> {
         self.daemon.handler()
     }
 
-    /// What it shares with the others of its resource.
+    /// Returns what the daemons of the resource share.
     pub(super) fn base(&self) -> &Arc<Base> {
         &self.daemon.base
     }
 
-    /// What it shares with the others of its object.
+    /// Returns what the daemons of the object share.
     pub(super) fn shared(&self) -> &DaemonShared {
         &self.daemon.shared
     }
 
-    /// For the lines of its function.
+    /// Returns the logger for lines of the function.
     pub(super) fn logger(&self) -> Logger {
         self.daemon.logger(LoggerKind::Full)
     }
@@ -276,17 +276,17 @@ impl Runner {
         self.base().daemons.uptime()
     }
 
-    /// Sleeps that long, or until it must stop.
+    /// Sleeps this long, or until the daemon must stop.
     pub(super) async fn sleep(&self, pause: Duration) {
         tokio::select! {
-            biased; // what must stop has no time
+            biased; // a stop ends the sleep at once
             () = self.daemon.stopped.wait() => {}
             () = time::sleep(pause) => {}
         }
     }
 }
 
-/// What a function of an initial delay may return.
+/// Parses the return value of a function of an initial delay.
 fn delay_of(value: &serde_json::Value) -> Result<Option<Duration>, Raised> {
     if value.is_null() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Claims about daemons and timers beside what `tests/it` shows of them in a reactor.
+//! Claims about daemons and timers that `tests/it` does not show with a whole reactor.
 
 use super::{daemon::Daemon, work::Calling};
 

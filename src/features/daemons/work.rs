@@ -1,8 +1,8 @@
-//! What a daemon or a timer does at the moment, and how it goes on.
+//! The present stage of a daemon or timer, and its transitions.
 //!
-//! There may be many thousands, most of them waiting. So none has a task: who is woken is brought forward by one
-//! task (`driver.rs`). While it rests, only its course is kept; while it waits for a call, that and the call. All that is not
-//! waiting is done by a [`Runner`], in a box that goes when its work is done.
+//! There may be many thousands of daemons, most of them waiting. So none has a task: one task (`driver.rs`) runs those that are
+//! woken. A daemon that waits for its next call keeps only its state between attempts; during a call, also the call. A boxed
+//! [`Runner`] does everything else, and is freed afterwards.
 
 use std::{
     any::Any,
@@ -28,28 +28,28 @@ use crate::logic::{
 };
 use crate::ports::{BoxFuture, LoggerKind};
 
-/// What is kept between attempts.
+/// The state between attempts.
 #[derive(Default)]
 pub(super) struct Course {
     /// `None` until the initial delay is known.
     pub(super) schedule: Option<Schedule>,
-    /// `None` while there is nothing left of earlier attempts.
+    /// The unsent changes of earlier attempts, if any.
     pub(super) patches: Option<Box<Patches>>,
 }
 
-/// What it does at the moment.
+/// The present stage of a daemon.
 pub(super) enum Stage {
-    /// Nothing until this moment, on the clock of all daemons.
+    /// Waits until this moment, on the clock of all daemons.
     Resting(Course, Nanos),
     /// Waits for the end of a call.
     Calling(Course, Box<Calling>),
     /// Anything else.
     Busy(BoxFuture<'static, After>),
-    /// It has ended, or is being brought forward.
+    /// Has ended, or is being run.
     Away,
 }
 
-/// A call that runs.
+/// A running call.
 pub(super) struct Calling {
     pub(super) attempt: Attempt,
     pub(super) call: BoxFuture<'static, Ended>,
@@ -57,12 +57,12 @@ pub(super) struct Calling {
 }
 
 impl Stage {
-    /// One that has not begun, and may at once.
+    /// Returns the stage of a daemon that has not started and may start at once.
     pub(super) fn first() -> Self {
         Stage::Resting(Course::default(), Nanos::ZERO)
     }
 
-    /// Goes on until it waits; nothing if it has ended.
+    /// Runs until the daemon waits; returns `None` if it has ended.
     fn step(mut self, daemon: &Arc<Daemon>, cx: &mut Context<'_>) -> Option<Stage> {
         let go = |course, ended| {
             let runner = Runner { daemon: Arc::clone(daemon), course };
@@ -97,14 +97,14 @@ impl Stage {
 
 impl Calling {
     fn poll(&mut self, daemon: &Daemon, cx: &mut Context<'_>) -> Poll<End> {
-        // The order matters: who has returned has neither been late nor cancelled.
+        // The order matters: a call that has returned was neither late nor cancelled.
         if let Poll::Ready(ended) = self.call.as_mut().poll(cx) {
             return Poll::Ready(End::Returned(ended));
         }
         if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(End::TimedOut);
         }
-        // Who asks it to stop wakes it.
+        // The request to stop has woken the daemon.
         if daemon.stopped.reasons().contains(StopReason::DaemonCancelled) {
             return Poll::Ready(End::Cancelled);
         }
@@ -113,14 +113,14 @@ impl Calling {
 }
 
 impl Daemon {
-    /// Lets it do what there is to do. Only the driver calls this.
+    /// Runs a woken daemon. Only the driver calls this.
     pub(super) fn go_on(self: &Arc<Self>) {
-        // Somebody it had waited for may have called it up once more.
+        // The daemon may have been woken again after its end.
         if self.has_ended() {
             return;
         }
         if !self.bound().facilities.leadership.may_act() {
-            // Another replica may lead. It is called up again when the loss is noticed.
+            // Another replica may lead. The daemon is woken again when the loss is noticed.
             if self.stopped.reasons().contains(StopReason::DaemonCancelled) {
                 self.leave();
             }
@@ -144,13 +144,13 @@ impl Daemon {
         }
     }
 
-    /// Its end, however that comes about: what it did is dropped.
+    /// Ends the daemon in any way: drops its stage.
     pub(super) fn leave(&self) {
         drop(self.stage(Stage::Away));
         self.base.daemons.leave(self);
     }
 
-    /// Whether it rests no longer.
+    /// Returns whether the wait is over.
     fn may_go_on(&self, due: Nanos) -> bool {
         let daemons = &self.base.daemons;
         let may_go_on = self.stopped.is_set() || daemons.uptime() >= Duration::from(due);

@@ -1,4 +1,4 @@
-//! Tells people why no handler is called: the tables are not complete.
+//! Logs why no handlers are called: the indexes are not complete.
 
 use std::{pin::pin, time::Duration};
 
@@ -8,14 +8,14 @@ use tokio_util::sync::CancellationToken;
 use super::Readiness;
 use crate::ports::{Health, HealthState};
 
-/// The part of the health.
+/// The name of the part in the health report.
 const PART: &str = "indexes";
-/// Listings of big clusters take seconds; after this long, somebody should look.
+/// The time after which a warning is logged: listings of big clusters take seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most streams that a line names.
+/// Maximum number of streams named in a line.
 const SHOWN: usize = 5;
 
-/// Keeps the health told until `stop`, and warns once whenever handlers have been held back for long.
+/// Keeps the health report up to date until `stop`, and warns once each time handlers have been held back for long.
 pub async fn watch(readiness: Readiness, health: Health, stop: CancellationToken) {
     let mut stop = pin!(stop.cancelled());
     let mut deadline = None;
@@ -31,7 +31,7 @@ pub async fn watch(readiness: Readiness, health: Health, stop: CancellationToken
             *deadline.get_or_insert_with(|| Instant::now() + PATIENCE)
         };
         tokio::select! {
-            biased; // at the end nothing is worth a line; a change may have made the warning untrue
+            biased; // the end first: no warning then; a change may have made the warning untrue
             () = &mut stop => return,
             () = changes => {}
             () = time::sleep_until(until), if !missing.is_empty() && !is_told => {
@@ -46,7 +46,7 @@ fn tell(health: &Health, is_reached: bool, missing: &[String]) {
     let (state, text) = match (is_reached, missing.is_empty()) {
         (false, _) => (HealthState::Unready, format!("not complete: {}", list(missing))),
         (true, true) => (HealthState::Ready, "complete".into()),
-        // What was found later holds only its own objects back: the operator as a whole works.
+        // Streams that were found later hold only their own objects back: the operator as a whole works.
         (true, false) => (HealthState::Ready, format!("complete, but {}", list(missing))),
     };
     health.note(PART, state, &text);

@@ -1,4 +1,4 @@
-//! One replica in an election: asks what the elector wants to know, and tells what became of it.
+//! One replica in a leader election: sends the requests of the elector, and reports the results.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, Health, HealthState, NewObject, until,
 };
 
-/// The log target of elections.
+/// The log target of leader election.
 const TARGET: &str = "kopf.leadership";
 
-/// The part of the health.
+/// The name of the part in the health report.
 const PART: &str = "leader-election";
 
-/// The longest that giving the lease back may take. Without it, others wait until it expires.
+/// Time limit of releasing the lease. If it fails, other replicas wait until the lease expires.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Candidate {
@@ -34,9 +34,9 @@ pub(super) struct Candidate {
     clock: Clock,
     health: Health,
     leadership: Leadership,
-    /// Moments of the elector count from here, on [`Clock::uptime`].
+    /// The start of the elector's time measurement, on [`Clock::uptime`].
     start: Duration,
-    /// The last line about others or about a problem; told once.
+    /// The last line about the holder or a problem; each is logged once.
     told: String,
     /// Whether the last request failed.
     is_failing: bool,
@@ -63,7 +63,7 @@ impl Candidate {
         }
     }
 
-    /// Stands for election, leads, and gives the lease back when told to stop.
+    /// Takes part in the election, leads, and releases the lease when told to stop.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         loop {
             let role = self.elector.role(self.uptime());
@@ -73,12 +73,12 @@ impl Candidate {
             }
             let deadline = self.elector.deadline().map(|it| self.instant(it));
             tokio::select! {
-                biased; // the end first, then the deadline: after it no renewal may begin
+                biased; // the end first, then the deadline: no renewal may start after it
                 () = stop.cancelled() => break,
                 () = until(deadline) => continue,
                 () = time::sleep_until(self.instant(self.elector.due())) => {}
             }
-            // The machine may have been suspended meanwhile, for longer than its timers know.
+            // The machine may have been suspended meanwhile, for longer than its timers show.
             if self.elector.deadline().is_some_and(|it| it <= self.uptime()) {
                 continue;
             }
@@ -88,7 +88,7 @@ impl Candidate {
             let limit = Instant::now() + self.terms.renew_deadline / 2;
             let limit = deadline.map_or(limit, |it| it.min(limit));
             tokio::select! {
-                biased; // the end first: the lease is given back with a request of its own
+                biased; // the end first: releasing the lease is a separate request
                 () = stop.cancelled() => break,
                 answer = time::timeout_at(limit, self.ask(&request)) => self.take(&request, sent, answer),
             }
@@ -145,7 +145,7 @@ impl Candidate {
         }
     }
 
-    /// Tells what we are, once per change; and to the health always, so that its age is right.
+    /// Publishes the role: logs each change once, and updates the health report always, so that its age is right.
     fn publish(&mut self, role: &Role) {
         let lease = self.lease();
         match role {
@@ -192,12 +192,12 @@ impl Candidate {
         }
     }
 
-    /// Gives the lease back if it is ours.
+    /// Releases the lease if this replica holds it.
     async fn release(&mut self) {
         let lease = self.lease();
         match time::timeout(RELEASE_TIMEOUT, self.try_release()).await {
             Ok(Ok(true)) => {
-                // What is left to do concerns no other replica, such as to post the last events.
+                // The remaining work does not concern other replicas, for example posting the last events.
                 self.leadership.publish(&Role::Leader, None);
                 tracing::info!(target: TARGET, "The {lease} is given back.");
             }
@@ -220,7 +220,7 @@ impl Candidate {
             let Some(lease) = self.elector.release(self.clock.now()) else { return Ok(false) };
             match self.cluster.replace(self.address(), bytes(&lease)).await {
                 Ok(_released) => return Ok(true),
-                // A renewal that was under way, or a change by a person.
+                // A renewal that was in progress, or a manual change.
                 Err(error) if error.class == ErrorClass::Conflict => {
                     let found = self.cluster.get(self.address()).await?;
                     self.elector.read(Some(Value::clone(found.body())), now);

@@ -1,4 +1,4 @@
-//! `kopf freeze` and `kopf resume`: a person writes a record, and takes it back.
+//! `kopf freeze` and `kopf resume`: write a peering record for a person, and remove it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,43 +13,43 @@ use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,
 };
 
-/// What a person wants.
+/// One `kopf freeze` or `kopf resume`.
 pub struct Command {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// The time.
+    /// The clock for the record.
     pub clock: Clock,
     /// The name of the peering objects.
     pub name: String,
-    /// The namespaces whose operators are meant; `None`: the operators of the whole cluster.
+    /// The namespaces whose operators are addressed; `None` addresses cluster-wide operators.
     pub namespaces: Option<Vec<String>>,
-    /// The key of the record.
+    /// The identity that keys the record.
     pub identity: String,
-    /// What to write; `None`: remove the record.
+    /// The record to write; `None` removes it.
     pub record: Option<Record>,
 }
 
-/// Why nothing, or not everything, was written.
+/// Why the command failed, completely or partly.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// Nobody has defined the resource.
+    /// The cluster does not have the resource.
     #[error(
         "cannot find the peering resource: the cluster has no {kind} in kopf.dev/v1 or zalando.org/v1"
     )]
     NoResource {
-        /// The kind that is not there.
+        /// The missing kind.
         kind: &'static str,
     },
-    /// The resource is there, its objects are not.
+    /// The resource exists, but not its object.
     #[error("there is no {kind} '{name}' {}", place(.namespace.as_deref()))]
     NoObject {
         /// Its kind.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// Where it should be: one place, or a pattern.
+        /// The namespace, or a pattern of namespaces.
         namespace: Option<String>,
-        /// As its group and version.
+        /// The group and version of the kind.
         api_version: String,
     },
     /// A request failed.
@@ -58,7 +58,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What to do about it.
+    /// Returns what to do about the problem.
     pub fn hint(&self) -> Option<String> {
         match self {
             Problem::NoResource { .. } => Some(
@@ -79,10 +79,10 @@ impl Problem {
     }
 }
 
-/// What became of one object.
+/// The result for one object.
 enum Outcome {
     Written,
-    /// The record to remove is not there.
+    /// The record to remove does not exist; these records do.
     Nothing(Vec<Peer>),
     Missing,
 }
@@ -91,7 +91,7 @@ impl Command {
     /// Writes or removes the records.
     ///
     /// # Errors
-    /// When a request fails, when there is no object at all, and when a namespace is named exactly that has none.
+    /// If a request fails, if there is no object at all, or if a namespace given by its exact name has none.
     pub async fn run(&self) -> Result<(), Problem> {
         let clusterwide = self.namespaces.is_none();
         let groups = peering::GROUPS.map(str::to_owned);
@@ -146,7 +146,7 @@ impl Command {
         if found.is_empty() { Err(missing(patterns.first().map(String::as_str))) } else { Ok(()) }
     }
 
-    /// The namespaces that are meant. A list of exact names needs no right to list namespaces.
+    /// Returns the addressed namespaces. A list of exact names needs no permission to list namespaces.
     async fn present(&self) -> Result<Option<BTreeSet<Arc<str>>>, ApiError> {
         let Some(patterns) = &self.namespaces else { return Ok(None) };
         let patterns: Vec<_> = patterns.iter().map(NamespacePattern::new).collect();
@@ -232,7 +232,7 @@ fn absent(answer: Result<Object, ApiError>) -> Result<Option<Object>, ApiError> 
     }
 }
 
-/// The place, and the group if it is the old one.
+/// Returns the namespace, and the API version if the group is the old one.
 fn whereabouts((resource, namespace): &Place) -> String {
     let place = place(namespace.as_deref());
     if resource.group == peering::GROUPS[0] {

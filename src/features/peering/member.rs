@@ -1,4 +1,4 @@
-//! One peering object: our record in it, and those of the others.
+//! One peering object: keeps our record in it, and reads the records of others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,47 +18,48 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, ErrorClass, Extent, HealthState, StreamEvent, StreamTarget, until};
 
-/// The pause after a request that failed.
+/// The pause after a failed request.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Our record is not written again sooner, if somebody removes it: two clocks that differ must not make a storm.
+/// The minimum time until our record is written again after its removal: two operators whose clocks differ must not keep removing
+/// and writing records.
 const REMOVED_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest that leaving may take, after which others wait until our record expires.
+/// Time limit of leaving. If it fails, other operators wait until our record expires.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A hanging request is given up after this part of the lifetime, so that there is time for others.
+/// A hanging request is aborted after this fraction of the lifetime, to leave time for another one.
 const PATIENCE_PARTS: u32 = 4;
 
-/// One meeting with other operators.
+/// One peering object and its peers.
 pub(super) struct Member {
     common: Common,
     place: Place,
     blocker: String,
-    /// The records as last seen. Moments in it count from `start`.
+    /// The records as last seen. Their moments count from `start`.
     known: KnownPeers,
     start: Instant,
-    /// The version of the object that was judged last.
+    /// The version of the object that was evaluated last.
     judged: Option<String>,
     request: Option<Request>,
     /// Records to remove.
     dead: Vec<String>,
     /// When to renew our record.
     announce_at: Instant,
-    /// When we last did so.
+    /// When our record was last renewed.
     announced: Option<Instant>,
-    /// When the first of those we pause for is dead.
+    /// When the record of the first peer that pauses us expires.
     look_at: Option<Instant>,
-    /// Whether the object was ever there.
+    /// Whether the object was ever seen.
     is_seen: bool,
-    /// The last problem, told once.
+    /// The last problem; each is logged once.
     told: String,
-    /// Where to tell that we have looked.
+    /// Reports that the object was read.
     looks: Looks,
 }
 
 impl Member {
-    /// Nothing is known yet.
+    /// Creates a member that knows no peers yet.
     pub(super) fn new(common: Common, place: Place, looks: Looks) -> Self {
         Member {
             blocker: common.blocker(&place),
@@ -78,7 +79,7 @@ impl Member {
         }
     }
 
-    /// Meets until told to stop, then leaves.
+    /// Follows the peering object until told to stop, then leaves it.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let (resource, namespace) = &self.place;
         let mut events = self.common.cluster.stream(StreamTarget {
@@ -94,7 +95,7 @@ impl Member {
             let is_standby = !leadership.is_leading();
             let wake_at = self.wake_at();
             tokio::select! {
-                biased; // the end first; then answers, which make room for the next request; then news; time last
+                biased; // the end first; then responses, which allow the next request; then events; timers last
                 () = stop.cancelled() => break,
                 reply = reply(&mut self.request) => {
                     self.request = None;
@@ -112,7 +113,7 @@ impl Member {
                             self.complain("watched", &error);
                             self.looked();
                         }
-                        // Streams have no end.
+                        // Streams never end.
                         None => break,
                     }
                 },
@@ -128,7 +129,7 @@ impl Member {
         self.looks.send_if_modified(|it| it.insert(self.place.clone()));
     }
 
-    /// Begins the request that is due, if none is under way.
+    /// Starts the request that is due, unless another one is in progress.
     fn begin(&mut self) {
         if self.request.is_some() {
             return;
@@ -140,7 +141,7 @@ impl Member {
         } else if !self.dead.is_empty() {
             Some(Errand::Remove(std::mem::take(&mut self.dead)))
         } else {
-            // Our own change makes an event, by which other operators look again, too.
+            // Our own change causes an event, which makes other operators read the object, too.
             (is_looking || self.announce_at <= now).then_some(Errand::Announce)
         };
         let Some(errand) = errand else { return };
@@ -148,7 +149,7 @@ impl Member {
         self.request = Some(requests::begin(&self.common, &self.place, errand, limit));
     }
 
-    /// When the next request is due.
+    /// Returns when the next request is due.
     fn wake_at(&self) -> Option<Instant> {
         if self.request.is_some() {
             return None;
@@ -201,20 +202,20 @@ impl Member {
         }
     }
 
-    /// An event of the watch.
+    /// Processes an event of the watch.
     fn see(&mut self, kind: Option<EventType>, object: &Object) {
         let header = object.header();
         if header.name.as_ref() != Some(&self.common.settings.peering.name) {
             return;
         }
         self.is_seen = kind != Some(EventType::Deleted);
-        // Whoever wrote the records may still be at work when they are gone: they count until their time has come.
+        // The operators behind removed records may still be running: their records count until they expire.
         if self.is_seen && (self.judged.is_none() || self.judged != header.resource_version) {
             self.judge(object);
         }
     }
 
-    /// The end of a listing.
+    /// Processes the end of a listing.
     fn miss(&mut self) {
         let settings = &self.common.settings.peering;
         if settings.mandatory && !self.is_seen {
@@ -229,7 +230,7 @@ impl Member {
         }
     }
 
-    /// The object as it is now.
+    /// Evaluates the present object.
     fn judge(&mut self, object: &Object) {
         let body = object.body();
         if let Some(problem) = object.problem() {
@@ -244,7 +245,7 @@ impl Member {
         self.conclude(now);
     }
 
-    /// The object is not there, so nobody can have renewed a record in it.
+    /// Evaluates a missing object: nobody can have renewed a record in it.
     fn judge_absence(&mut self) {
         let now = self.start.elapsed();
         self.known.forget_dead(now);
@@ -276,7 +277,7 @@ impl Member {
         }
         pauses.set(&self.blocker, verdict.pause);
         self.look_at = verdict.look_again.and_then(|it| self.start.checked_add(it));
-        // Our own old record needs no removal: it is replaced.
+        // Our own old record is replaced, not removed.
         self.dead = verdict.dead.into_iter().filter(|it| it != identity).collect();
         if let Some(announced) = self.announced.filter(|_| !verdict.is_announced) {
             self.announce_at = self.announce_at.min(announced + REMOVED_PAUSE);
@@ -284,10 +285,10 @@ impl Member {
         self.note();
     }
 
-    /// Removes our record, so that others need not wait for us.
+    /// Removes our record, so that others need not wait for its expiry.
     async fn leave(mut self) {
         if let Some(request) = self.request.take() {
-            // It may be carried out already, and must not be carried out after our removal.
+            // The server may have processed it already, and must not process it after our removal.
             drop(time::timeout(LEAVE_TIMEOUT, request).await);
         }
         if self.common.leadership.is_leading() {
@@ -327,7 +328,7 @@ impl Member {
             "The peering '{name}' {place} cannot be {what}, and is tried again: {}",
             problem.text()
         );
-        // Where peering is not asked for, an operator without the rights to it works all the same.
+        // Without mandatory peering, an operator without permission for it works all the same.
         let is_needed = self.common.settings.peering.mandatory;
         let state = if is_needed { HealthState::Unready } else { HealthState::Ready };
         self.common.health.note(&self.part(), state, &text);
@@ -357,7 +358,7 @@ impl Member {
     }
 }
 
-/// Why something cannot be done, for people.
+/// The text of a problem, for people.
 trait Problem {
     fn text(&self) -> String;
 }

@@ -1,7 +1,8 @@
-//! Other operators of the same objects: tells them that we are there, and pauses us while a stronger one is.
+//! Peering with other operators of the same objects: announces this operator, and pauses it while one with a higher priority is
+//! active.
 //!
-//! One [`Member`] per peering object. What they decide is in `logic/peering/`; they set and lift blockers of
-//! [`Pauses`], which streams and daemons obey. No error ends them: each is told once and the request is tried again.
+//! There is one [`Member`] per peering object. `logic/peering/` decides; the members add and remove blockers in [`Pauses`], which
+//! streams and daemons follow. No error ends a member: each error is logged once, and the request is retried.
 
 mod command;
 mod member;
@@ -28,10 +29,10 @@ use crate::settings::Settings;
 /// The log target of peering.
 const TARGET: &str = "kopf.peering";
 
-/// The longest that the start waits for a first look. Where the cluster is slow, there is work to do all the same.
+/// Maximum time that the start waits for the first read. A slow cluster must not delay the work for longer.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause before a place is watched again after a bug.
+/// The pause before a member restarts after a bug.
 const RESTART_PAUSE: Duration = Duration::from_secs(5);
 
 /// What all members share.
@@ -39,38 +40,38 @@ const RESTART_PAUSE: Duration = Duration::from_secs(5);
 pub struct Common {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// As they are after start-up.
+    /// The settings after the start-up handlers.
     pub settings: Arc<Settings>,
-    /// The time.
+    /// The clock for records.
     pub clock: Clock,
     /// Our key among peers.
     pub identity: String,
-    /// What holds the operator back.
+    /// Where members add and remove blockers.
     pub pauses: Pauses,
-    /// A standby looks on, and writes nothing.
+    /// The leadership: a standby reads, and writes nothing.
     pub leadership: Leadership,
-    /// Where members tell how they are.
+    /// Where members report their health.
     pub health: Health,
 }
 
-/// The side of the reactor: says where to meet.
+/// Sets the peering objects, on the side of the reactor.
 pub struct Venues {
     common: Common,
     places: watch::Sender<BTreeSet<Place>>,
     looks: Looks,
 }
 
-/// The meetings with other operators.
+/// Follows the peering objects.
 pub struct Peering {
     common: Common,
     places: watch::Receiver<BTreeSet<Place>>,
     looks: Looks,
 }
 
-/// The places where somebody has looked how things stand.
+/// The peering objects that were read.
 type Looks = Arc<watch::Sender<BTreeSet<Place>>>;
 
-/// Prepares the meetings; nothing is requested before [`Peering::run`].
+/// Creates both sides; nothing is requested before [`Peering::run`].
 pub fn prepare(common: Common) -> (Venues, Peering) {
     let (sender, places) = watch::channel(BTreeSet::new());
     let looks = Looks::default();
@@ -79,9 +80,9 @@ pub fn prepare(common: Common) -> (Venues, Peering) {
 }
 
 impl Venues {
-    /// Meets at these places from now on. `is_known` says whether the cluster has peering resources at all.
+    /// Follows these peering objects from now on. `is_known` tells whether the cluster has peering resources at all.
     ///
-    /// A mandatory peering holds the operator back from this moment on, before any stream can start.
+    /// A mandatory peering pauses the operator from this moment on, before any stream can start.
     pub fn set(&self, places: BTreeSet<Place>, is_known: bool) {
         let Common { settings, pauses, .. } = &self.common;
         if settings.peering.mandatory {
@@ -104,8 +105,8 @@ impl Venues {
         self.places.send_replace(places);
     }
 
-    /// Waits until somebody has looked at each place, but not for long: an operator that starts beside a stronger one should
-    /// see it before its own objects.
+    /// Waits until each peering object was read, within a time limit: a starting operator should see one with a higher priority
+    /// before its own objects.
     pub async fn looked(&self) {
         let mut looks = self.looks.subscribe();
         let all = looks.wait_for(|it| self.places.borrow().is_subset(it));
@@ -119,7 +120,7 @@ impl Venues {
 }
 
 impl Peering {
-    /// Meets until told to stop; leaves all places then.
+    /// Follows the peering objects until told to stop; then leaves all of them.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut running: BTreeMap<Place, CancellationToken> = BTreeMap::new();
         let mut members: JoinSet<Place> = JoinSet::new();
@@ -143,7 +144,7 @@ impl Peering {
                 });
             }
             tokio::select! {
-                biased; // the end first; then room for a place that comes back
+                biased; // the end first; then ended members, whose place may come back
                 () = stop.cancelled() => break,
                 Some(left) = members.join_next() => if let Ok(place) = left { running.remove(&place); },
                 changed = self.places.changed() => if changed.is_err() {
@@ -157,7 +158,8 @@ impl Peering {
     }
 }
 
-/// Meets at one place until told to stop, and returns the place. A bug must not end it: two operators would act on the same objects.
+/// Follows one peering object until told to stop, and returns it. A bug must not end this: two operators would handle the same
+/// objects.
 async fn meet(common: Common, place: Place, looks: Looks, end: CancellationToken) -> Place {
     loop {
         let member = Member::new(common.clone(), place.clone(), Arc::clone(&looks));
@@ -172,14 +174,14 @@ async fn meet(common: Common, place: Place, looks: Looks, end: CancellationToken
         );
         tracing::error!(target: TARGET, "{text}");
         common.health.note(&part, HealthState::Unready, &text);
-        // Told to stop, it begins once more to leave the place.
+        // Told to stop, the member starts once more to leave the peering object.
         let _is_over = time::timeout(RESTART_PAUSE, end.cancelled()).await;
         common.health.forget(&part);
     }
 }
 
 impl Common {
-    /// The name of the blocker of a place.
+    /// Returns the name of a peering object's blocker.
     fn blocker(&self, (resource, namespace): &Place) -> String {
         peering::blocker(&self.settings.peering.name, &resource.group, namespace.as_deref())
     }

@@ -1,4 +1,4 @@
-//! The requests of one meeting: one at a time, beside the watching, so that a slow one holds nothing up.
+//! The requests of one member: one at a time, concurrently with the watch, so that a slow one holds nothing up.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,29 +12,29 @@ use crate::logic::{
 };
 use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Errand {
     /// Renew our record.
     Announce,
     /// Remove these records.
     Remove(Vec<String>),
-    /// See how things stand.
+    /// Read the object.
     Look,
 }
 
-/// A request under way.
+/// A request in progress.
 pub(super) type Request = BoxFuture<'static, Reply>;
 
 /// A request that has ended.
 pub(super) struct Reply {
-    /// What it was for.
+    /// Its purpose.
     pub(super) errand: Errand,
-    /// What became of it; `None`: no answer in time.
+    /// The response; `None` if it did not arrive in time.
     pub(super) answer: Option<Result<Object, ApiError>>,
 }
 
-/// Begins a request.
+/// Starts a request.
 pub(super) fn begin(common: &Common, place: &Place, errand: Errand, limit: Duration) -> Request {
     let (common, place) = (common.clone(), place.clone());
     Box::pin(async move {

@@ -1,4 +1,4 @@
-//! The events that wait for their turn, and those on their way.
+//! The events that wait to be posted, and those being posted.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,12 +17,13 @@ use crate::logic::{
 use crate::ports::{Clock, Cluster, Logger, LoggerKind, NewObject, Post};
 use crate::settings::Posting;
 
-/// The most events that wait, of all objects. Beyond it they stay in the queue before us, which drops what it cannot hold.
+/// Maximum number of waiting events of all objects. Beyond it, they stay in the queue `ports/posts.rs`, which drops events when it
+/// is full.
 const WAITING_MAX: usize = 10_000;
-/// The most events of one object that wait: one that cannot be posted should not fill the place of all others.
+/// Maximum number of waiting events of one object: events that cannot be posted must not block those of other objects.
 const WAITING_OF_ONE_MAX: usize = 100;
 
-/// One object's events: the first of them is on its way, or waits for a place.
+/// The events of one object: the first one is being posted, or is the next to be.
 type Line = VecDeque<Post>;
 
 /// Posts events of many objects.
@@ -30,24 +31,24 @@ pub(super) struct Desk {
     outlet: Arc<Outlet>,
     settings: Posting,
     lines: BTreeMap<Key, Line>,
-    /// Whose turn is next, where the number of posters is limited.
+    /// The objects whose event is next, where the number of concurrent requests is limited.
     ready: VecDeque<Key>,
     posting: FuturesUnordered<BoxFuture<'static, Key>>,
     waiting: usize,
 }
 
-/// Identifies an object: by the uid, or by what else there is.
+/// Identifies an object: by its uid, or else by its other identifying fields.
 type Key = Arc<str>;
 
 struct Outlet {
     cluster: Arc<dyn Cluster>,
     clock: Clock,
-    /// Where events are created.
+    /// The resource of events.
     events: Resource,
 }
 
 impl Desk {
-    /// A desk without events.
+    /// Creates a queue without events.
     pub(super) fn new(cluster: Arc<dyn Cluster>, settings: Posting, clock: Clock) -> Self {
         let events = Resource {
             version: "v1".into(),
@@ -66,22 +67,22 @@ impl Desk {
         }
     }
 
-    /// How many events are not posted yet.
+    /// Returns the number of events that are not posted yet.
     pub(super) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no events.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting == 0
     }
 
-    /// Whether one more can wait.
+    /// Returns whether one more event can wait.
     pub(super) fn has_room(&self) -> bool {
         self.waiting < WAITING_MAX
     }
 
-    /// Takes an event. It goes out at once if none of its object is before it.
+    /// Accepts an event. It is posted at once if its object has no earlier one.
     pub(super) fn accept(&mut self, post: Post) {
         let key = key(&post.about);
         let line = self.lines.entry(Arc::clone(&key)).or_default();
@@ -101,7 +102,7 @@ impl Desk {
         }
     }
 
-    /// Waits until one event is posted, or given up. For ever if none is on its way.
+    /// Waits until one event is posted or dropped after failures. Never completes if none is being posted.
     pub(super) async fn advance(&mut self) {
         let Some(key) = self.posting.next().await else { return std::future::pending().await };
         self.waiting = self.waiting.saturating_sub(1);
@@ -110,21 +111,21 @@ impl Desk {
             if line.is_empty() {
                 self.lines.remove(&key);
             } else {
-                // Behind the others, where places are few.
+                // After the events of other objects, where concurrent requests are limited.
                 self.ready.push_back(key);
             }
         }
         self.dispatch();
     }
 
-    /// Posts everything that waits.
+    /// Posts all waiting events.
     pub(super) async fn finish(&mut self) {
         while !self.is_idle() {
             self.advance().await;
         }
     }
 
-    /// Sends the next events on their way, as far as there are places.
+    /// Starts to post the next events, up to the limit of concurrent requests.
     fn dispatch(&mut self) {
         let places = self.settings.worker_limit.unwrap_or(usize::MAX);
         while self.posting.len() < places {
@@ -155,7 +156,7 @@ impl Outlet {
         };
         if let Err(error) = self.cluster.create(request).await {
             let text = posting::failed(error.status, &error.message, &post.note);
-            // Never a logger whose lines are posted: that would not end.
+            // Not a logger whose lines are posted: that would never end.
             let logger = Logger::of_object(LoggerKind::Local, Arc::clone(&post.about));
             logger.log(LogLevel::Warning, &text);
         }

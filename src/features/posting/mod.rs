@@ -1,10 +1,10 @@
-//! Posts Kubernetes events: in order for each object, side by side for different ones, and never in anybody's way.
+//! Posts Kubernetes events: in order for each object, concurrently for different objects, and without delaying anything else.
 //!
-//! What is in an event is decided in `logic/posting.rs`; scripts and loggers put them into `ports/posts.rs`. A failure is told
-//! and forgotten: events are for people who look, nothing depends on them.
+//! `logic/posting.rs` decides the content of an event; scripts and loggers put events into `ports/posts.rs`. A failure is logged
+//! and the event dropped: events are for people, nothing depends on them.
 //!
-//! One task does it all. Of an object without events nothing is kept, so an idle poster costs nothing and holds no place; there
-//! is nothing left for `posting.idle_timeout` to end.
+//! One task does it all. It keeps nothing of objects without events, so it costs nothing when idle and has no workers that
+//! `posting.idle_timeout` could end.
 
 mod desk;
 
@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 use self::desk::Desk;
 use crate::ports::{Clock, Cluster, Inbox, Posts};
 
-/// Where events go, once it is known.
+/// Receives the cluster, once it is connected.
 pub type Connected = oneshot::Receiver<Arc<dyn Cluster>>;
 
-/// Posts events until it is told to stop; then those that wait, for so long.
+/// Posts events until told to stop; then posts the waiting ones, for at most `grace`.
 ///
-/// Without a cluster, because nobody ever logged in, the events are lost.
+/// If the operator never connects to a cluster, the events are lost.
 pub async fn run(
     posts: Posts,
     connected: Connected,
@@ -49,13 +49,13 @@ pub async fn run(
 async fn serve(desk: &mut Desk, inbox: &mut Inbox, stop: &CancellationToken) {
     loop {
         tokio::select! {
-            // What is done makes room for what is next; a stop needs no hurry, for what waits is still posted.
+            // A posted event makes room for the next one; a stop can wait, because waiting events are still posted.
             biased;
             () = desk.advance(), if !desk.is_idle() => {}
             () = stop.cancelled() => return,
             post = inbox.recv(), if desk.has_room() => match post {
                 Some(post) => desk.accept(post),
-                // Nobody can post any more.
+                // All senders are gone.
                 None => return,
             },
         }

@@ -1,4 +1,4 @@
-//! Counts the calls of handlers on their way to the scripts.
+//! Counts the calls of handlers on the way to the scripts.
 
 use std::{
     pin::Pin,
@@ -19,23 +19,23 @@ use crate::logic::{
 use crate::ports::{BoxFuture, Invocation, Metrics, Scripts};
 use crate::settings::Settings;
 
-/// The same scripts, counted.
+/// Wraps scripts, and counts their calls.
 pub struct Counted {
     scripts: Arc<dyn Scripts>,
     metrics: Arc<Metrics>,
 }
 
-/// One call on its way; there may be many thousands that wait.
+/// One running call; there may be many thousands of waiting ones.
 struct Call {
     scripts: BoxFuture<'static, Ended>,
     invocation: Arc<Invocation>,
     metrics: Arc<Metrics>,
-    /// When it began; `None` when it is counted.
+    /// When the call began; `None` after it was counted.
     begun: Option<Instant>,
 }
 
 impl Counted {
-    /// Counts the calls of these scripts.
+    /// Wraps these scripts.
     pub fn new(scripts: Arc<dyn Scripts>, metrics: Metrics) -> Self {
         Counted { scripts, metrics: Arc::new(metrics) }
     }

@@ -1,4 +1,4 @@
-//! The numbers as Prometheus reads them: the text format of `OpenMetrics`.
+//! The metrics in the `OpenMetrics` text format, as Prometheus reads them.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicU64};
 
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::report;
 use crate::ports::{Health, PartHealth};
 
-/// The type of the text.
+/// The content type of the page.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -27,7 +27,7 @@ struct PartLabels {
     part: String,
 }
 
-/// Everything there is to count, as it is now.
+/// Returns the page with the present values of all metrics.
 pub(super) fn expose(health: &Health, now: Instant) -> String {
     let mut registry = Registry::with_prefix("kopf");
     let metrics = health.metrics();
@@ -92,7 +92,7 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
     }
     metrics.register_scripts(&mut bare);
     let mut text = String::new();
-    // Writing to a string cannot fail; half a page would be seen by the missing end mark.
+    // Writing to a string cannot fail; scrapers would notice half a page by its missing end mark.
     if encode_all(&mut text, &bare, &registry).is_err() {
         text.clear();
     }
@@ -104,7 +104,7 @@ fn encode_all(text: &mut String, first: &Registry, last: &Registry) -> std::fmt:
     encode(text, last)
 }
 
-/// Each part as a number, so that one alert serves all.
+/// Adds two gauges per part, so that one alert covers all parts.
 fn add_parts(registry: &mut Registry, parts: &BTreeMap<String, PartHealth>, now: Instant) {
     let ready = Family::<PartLabels, Gauge>::default();
     let silence = Family::<PartLabels, Gauge<f64, AtomicU64>>::default();

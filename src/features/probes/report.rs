@@ -1,4 +1,4 @@
-//! What the parts mean for the whole, told as the components of Kubernetes do: `[+]login ok`, `[-]stream/… failed: reason`.
+//! The health of the whole operator, in the format of Kubernetes components: `[+]login ok`, `[-]stream/… failed: reason`.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::ports::{HealthState, PartHealth};
 
-/// What is asked.
+/// The question of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     /// `/healthz`, `/livez`: would a restart help?
@@ -15,16 +15,16 @@ pub(super) enum Check {
     Ready,
 }
 
-/// The wishes in the query: `?verbose&exclude=login`.
+/// The options in the query: `?verbose&exclude=login`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Wishes {
-    /// Tell all parts also when all is well.
+    /// Lists all parts even if all are healthy.
     pub(super) verbose: bool,
-    /// Parts that are not looked at.
+    /// Parts to ignore.
     pub(super) exclude: Vec<String>,
 }
 
-/// An answer: whether all is well, and its text.
+/// The result: whether the check passed, and the response text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
     pub(super) is_fine: bool,
@@ -39,28 +39,28 @@ impl Check {
         }
     }
 
-    /// Whether this part is well enough.
+    /// Returns whether this part passes the check.
     fn accepts(self, part: &PartHealth, now: Instant) -> bool {
         match self {
-            // What goes on trying by itself would only try again from the beginning after a restart.
+            // A part that keeps trying would only start over after a restart.
             Check::Alive(_) => part.state != HealthState::Dead,
             Check::Ready => is_ready(part, now),
         }
     }
 }
 
-/// Whether a part says that it is ready, and was heard lately.
+/// Returns whether a part is ready and was confirmed recently.
 pub(super) fn is_ready(part: &PartHealth, now: Instant) -> bool {
     part.state == HealthState::Ready && silence(part, now).is_none()
 }
 
-/// How long a part was silent, in seconds, if that is too long.
+/// Returns how many seconds ago a part was last confirmed, if that is too long ago.
 fn silence(part: &PartHealth, now: Instant) -> Option<u64> {
     let age = now.saturating_duration_since(part.seen);
     part.silence_max.is_some_and(|max| age > max).then_some(age.as_secs())
 }
 
-/// Judges all parts.
+/// Checks all parts.
 pub(super) fn report(
     check: Check,
     parts: &BTreeMap<String, PartHealth>,
@@ -94,7 +94,7 @@ pub(super) fn report(
     Report { is_fine, text }
 }
 
-/// What else is to say about a part that is well.
+/// Returns the remark on a healthy part.
 fn remark(part: &PartHealth, now: Instant) -> String {
     let said = if part.text.is_empty() { String::new() } else { format!(": {}", part.text) };
     let heard = part.silence_max.map(|_| now.saturating_duration_since(part.seen).as_secs());
@@ -114,7 +114,7 @@ fn reason(part: &PartHealth, now: Instant) -> String {
 }
 
 impl Wishes {
-    /// Reads a query. Unknown parameters mean nothing.
+    /// Parses a query. Ignores unknown parameters.
     pub(super) fn parse(query: &str) -> Self {
         let mut wishes = Wishes::default();
         for pair in query.split('&') {
@@ -129,7 +129,7 @@ impl Wishes {
     }
 }
 
-/// Percent-decoding; names of parts have spaces and slashes.
+/// Decodes percent-encoding: names of parts contain spaces and slashes.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

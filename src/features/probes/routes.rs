@@ -1,4 +1,4 @@
-//! The answers to requests, without the wire.
+//! The responses to requests, without HTTP connections.
 
 use bytes::Bytes;
 use http::{
@@ -18,29 +18,29 @@ use crate::ports::Health;
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";
 
-/// What is answered.
+/// A response.
 pub type Answer = Response<Full<Bytes>>;
 
-/// What a listener serves.
+/// The routes of a listener.
 pub struct Routes {
     health: Health,
-    /// The path of the liveness endpoint, and who answers there; it goes before all others.
+    /// The path of the liveness endpoint and its handlers; it takes precedence over all other paths.
     liveness: Option<(String, Liveness)>,
 }
 
 impl Routes {
-    /// Health and metrics.
+    /// Serves health and metrics.
     pub fn new(health: Health) -> Self {
         Routes { health, liveness: None }
     }
 
-    /// And the probe handlers on exactly this path.
+    /// Also serves the probe handlers on exactly this path.
     #[must_use]
     pub fn with_liveness(self, path: String, liveness: Liveness) -> Self {
         Routes { liveness: Some((path, liveness)), ..self }
     }
 
-    /// Answers one request.
+    /// Returns the response to a request.
     pub async fn answer(&self, method: &Method, uri: &Uri) -> Answer {
         let liveness = self.liveness.as_ref().filter(|(path, _)| path == uri.path());
         let check = match uri.path() {

@@ -1,4 +1,4 @@
-//! What others see: the texts, and what is typed to get them.
+//! Tests of the reports, and of the parameters that select them.
 
 use std::{collections::BTreeMap, time::Duration};
 
