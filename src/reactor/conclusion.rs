@@ -213,7 +213,7 @@ impl Conclusion<'_> {
     async fn wait_for_exit(&self) -> Next {
         let wait = async {
             tokio::select! {
-                biased; // a newer event tells more
+                biased; // a newer event comes first
                 () = self.queue.pressure() => Next::Event,
                 () = self.exit() => Next::Again,
                 () = self.serving.replaced.cancelled() => Next::Again,
@@ -246,7 +246,7 @@ impl Conclusion<'_> {
         self.logger.log(LogLevel::Debug, &text);
         let until = time::Instant::now() + limited;
         let slept = tokio::select! {
-            biased; // a pause that is complete counts as complete; a newer event tells more than the others
+            biased; // a complete pause counts as complete; then a newer event
             () = time::sleep_until(until) => Pause::Complete,
             () = self.queue.pressure() => Pause::Interrupted,
             () = self.exit() => Pause::Outdated,

@@ -190,7 +190,7 @@ impl OperatorContext {
     ) -> Result<(), Failure> {
         let Some(replicas) = replicas else { return self.clean_up(has_failed).await };
         let cleaned = tokio::select! {
-            biased; // the loss first: from then on nothing may be done
+            biased; // the loss first: nothing may be done after it
             reason = replicas.lost() => return Err(Failure::Leadership(reason)),
             cleaned = self.clean_up(has_failed) => cleaned,
         };
@@ -297,7 +297,7 @@ pub(super) async fn unless_stopped<T>(
     work: impl Future<Output = T>,
 ) -> Option<T> {
     tokio::select! {
-        biased; // a stop is obeyed at once
+        biased; // a stop takes effect at once
         () = stop.cancelled() => None,
         done = work => Some(done),
     }

@@ -87,7 +87,7 @@ impl Serve<'_> {
         };
         drop(live);
         let lost = tokio::select! {
-            biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
+            biased; // the loss first: everything that runs is dropped at once, and nothing new starts
             reason = replicas.lost() => Some(reason),
             () = self.serve(shared, (observer, &replicas), candidates, stop) => None,
         };
@@ -114,7 +114,7 @@ impl Serve<'_> {
             let (places, is_known) = observer.peerings();
             venues.set(places, is_known);
             tokio::select! {
-                biased; // a stop during the start is obeyed at once
+                biased; // a stop during the start takes effect at once
                 () = stop.cancelled() => {}
                 () = venues.looked() => {}
             }
@@ -145,7 +145,7 @@ impl Serve<'_> {
             shared.readiness.started();
             state.stop_reason = StopReason::ResourceDeleted;
             tokio::select! {
-                biased; // stop first: nothing new begins after it; what is outdated goes before what comes
+                biased; // the stop first: nothing new starts after it; outdated values go before new handlers come
                 () = stop.cancelled() => break,
                 () = shared.readiness.settled(), if state.has_outdated_values => {
                     state.live.facilities.indexes.sweep();

@@ -246,7 +246,7 @@ impl Wait<'_> {
         let due = delays.iter().copied().chain(pause).min().map(|it| Instant::now() + it);
         let wait = async {
             tokio::select! {
-                biased; // a newer event tells more than the others
+                biased; // a newer event comes first
                 () = self.queue.pressure() => Next::Event,
                 () = until(due) => Next::Again,
                 () = self.opening() => Next::Again,

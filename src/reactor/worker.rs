@@ -240,7 +240,7 @@ impl Worker {
         let Some(remaining) = throttle.remaining(serving.uptime()) else { return true };
         let until = Instant::now() + remaining;
         tokio::select! {
-            biased; // when several are true at once, the pause was complete; a newer event tells more than a reload
+            biased; // a complete pause comes first, then a newer event, then a reload
             () = time::sleep_until(until) => {}
             () = self.queue.pressure() => {}
             () = serving.replaced.cancelled() => return true,

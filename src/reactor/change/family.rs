@@ -78,7 +78,7 @@ impl<'a> Family<'a> {
         let mut call = self.level.scene.serving.scripts.call(invocation);
         let ended = loop {
             tokio::select! {
-                biased; // a handler that has ended orders nothing any more
+                biased; // a call that has ended orders nothing more
                 ended = &mut call => break ended,
                 // Not interrupted by the end of the call: the outcomes of sub-handlers must be recorded.
                 Some(order) = orders.next() => {

@@ -69,7 +69,7 @@ impl Changing<'_> {
         let moment = serving.retries.reserve(serving.settings.reload.retry_rate);
         let wait = async {
             tokio::select! {
-                biased; // a moment that has come has come
+                biased; // the reserved time comes first
                 () = time::sleep_until(moment) => true,
                 () = self.queue.pressure() => false,
                 () = serving.replaced.cancelled() => false,

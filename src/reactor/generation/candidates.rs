@@ -66,7 +66,7 @@ impl Candidates {
                 continue;
             };
             let outcome = tokio::select! {
-                biased; // what is ready takes over, also at the last moment
+                biased; // a candidate that is ready takes over, even if it is withdrawn at the same time
                 outcome = &mut starting.running => Some(outcome),
                 () = starting.candidate.withdrawn() => None,
             };

@@ -210,7 +210,7 @@ impl<'a> Observer<'a> {
             }
         };
         tokio::select! {
-            biased; // no order is needed: both lead to another look
+            biased; // any order will do: both lead to another selection
             () = self.resources.changed() => {}
             () = namespaces => {}
         }

@@ -191,7 +191,7 @@ impl<'a> Resources<'a> {
                 while timeout_at(limit.min(Instant::now() + SETTLING), self.notice()).await.is_ok()
                 {
                 }
-                // The kind of a deleted CRD is gone, whether discovery answers or not.
+                // The kind of a deleted CRD is gone, whether discovery succeeds or not.
                 if !self.is_as_reported() {
                     return;
                 }
@@ -222,7 +222,7 @@ impl<'a> Resources<'a> {
     async fn notice(&mut self) {
         let due = self.later.values().map(|it| it.at).min();
         tokio::select! {
-            biased; // what happens is worth more than what is awaited
+            biased; // an event comes before a timer
             event = self.definitions.next() => self.note(event),
             () = until(due) => {
                 let now = Instant::now();

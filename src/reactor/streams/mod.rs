@@ -212,7 +212,7 @@ impl Stream {
                 }
             };
             tokio::select! {
-                biased; // the end first: nothing new begins after it; then the handlers; then make room; then more work
+                biased; // the end first: nothing new starts after it; then new handlers; then ended workers; then more work
                 () = signals.exit.cancelled() => return ControlFlow::Break(Ok(None)),
                 end = &mut signals.end => return ControlFlow::Break(Ok(end.ok())),
                 () = &mut paused => return ControlFlow::Continue(()),

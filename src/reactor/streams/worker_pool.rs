@@ -98,7 +98,7 @@ impl WorkerPool {
     /// Waits until a worker has ended, and returns it, or until a permit is free for a waiting object. Cancel-safe.
     pub(super) async fn next_finished(&mut self) -> Option<Finished> {
         tokio::select! {
-            biased; // first those that end: they make room
+            biased; // ended workers first: they release permits
             Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
             () = self.places.freed(), if !self.backlog.is_empty() => {
                 self.start_waiting();
@@ -123,7 +123,7 @@ impl WorkerPool {
                 return;
             }
             tokio::select! {
-                biased; // the end of the operator cuts it short
+                biased; // the end of the operator limits the wait
                 () = exit.cancelled() => return self.finish().await,
                 _finished = self.next_finished() => {}
             }
