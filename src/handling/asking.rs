@@ -147,11 +147,11 @@ impl Asker<'_> {
             Some(pause) => {
                 let pause = python_text::seconds(pause);
                 format!(
-                    "{handler} is skipped: its filter {filter} failed (attempt {attempt}), asking again in {pause} s: {message}"
+                    "{handler} is skipped: its filter {filter} failed (attempt {attempt}), retrying in {pause} s: {message}"
                 )
             }
             None => format!(
-                "{handler} is skipped: its filter {filter} failed, asking again with the next event: {message}"
+                "{handler} is skipped: its filter {filter} failed, retrying with the next event: {message}"
             ),
         };
         let line = LogLine { level: LogLevel::Error, text, with_trace: true };
@@ -194,7 +194,7 @@ pub async fn within<T>(
 ) -> Result<T, Raised> {
     let answered = time::timeout(limit, answer).await;
     answered.unwrap_or_else(|_elapsed| {
-        let message = format!("no answer within {} s", limit.as_secs());
+        let message = format!("no result within {} s", limit.as_secs());
         Err(Raised { kind: RaisedKind::Arbitrary("TimeoutError".into()), message, trace: None })
     })
 }

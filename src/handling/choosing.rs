@@ -104,7 +104,7 @@ async fn answers(
 ) -> Vec<(Arc<Resource>, Result<bool, String>)> {
     let deadline = Instant::now() + ANSWER_MAX;
     let questions = resources.into_iter().map(|about| async move {
-        let late = || Err(format!("no answer within {} s", ANSWER_MAX.as_secs()));
+        let late = || Err(format!("no result within {} s", ANSWER_MAX.as_secs()));
         if Instant::now() >= deadline {
             return (about, late());
         }
@@ -136,7 +136,7 @@ impl Failures {
             for (reason, resources) in &asked.failures {
                 tracing::error!(
                     target: "kopf.observation",
-                    "The resource selector {} has failed for {}, which it will not serve: {reason}",
+                    "The resource selector {} failed for {}, which it does not select: {reason}",
                     name_of(function),
                     list(resources)
                 );

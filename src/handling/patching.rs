@@ -223,8 +223,8 @@ impl Patcher<'_> {
     fn restored(&self) -> Patched {
         self.logger.log(
             LogLevel::Warning,
-            "The server shows an older version of the object than before, as after a restored backup: what its handlers did is \
-             dropped, and they see it as it is now.",
+            "The server shows an older version of the object than before, as after a restored backup: the changes of its \
+             handlers are dropped, and they see the present object.",
         );
         Patched { is_gone: true, ..Patched::default() }
     }

@@ -27,10 +27,10 @@ pub enum Rejection {
     #[error("{0}")]
     Selector(String),
     /// A newer candidate replaced it before it could take over.
-    #[error("it was withdrawn")]
+    #[error("a newer edit has replaced it")]
     Withdrawn,
     /// The operator is stopping.
-    #[error("the operator ends")]
+    #[error("the operator is stopping")]
     Ending,
 }
 

@@ -139,7 +139,7 @@ impl ScriptSeries {
         let is_new = families.get(name).is_none_or(|it| !it.known.contains(&labels));
         if is_new && *series >= SERIES_MAX {
             return Err(format!(
-                "the script has {SERIES_MAX} series already: labels are for few values, not for names of objects"
+                "the script already has {SERIES_MAX} series: use labels with few values, not names of objects"
             ));
         }
         let lines = families.get(name).map_or_else(|| change.lines(), |it| it.lines);
@@ -155,7 +155,7 @@ impl ScriptSeries {
             ));
         }
         let named = families.entry(name.to_owned()).or_insert_with(|| Named {
-            help: if help.is_empty() { "Counted by a script".into() } else { help.into() },
+            help: if help.is_empty() { "Defined by a script".into() } else { help.into() },
             numbers: Numbers::of(&change),
             lines,
             known: std::collections::BTreeSet::new(),
@@ -167,7 +167,7 @@ impl ScriptSeries {
             (Numbers::Histogram(it), Change::Observe(value, _)) => {
                 it.get_or_create(&labels).observe(value);
             }
-            (numbers, _) => return Err(format!("`{name}` is a {} already", numbers.kind())),
+            (numbers, _) => return Err(format!("`{name}` is already a {}", numbers.kind())),
         }
         if named.known.insert(labels) {
             *series += 1;
@@ -263,7 +263,7 @@ mod tests {
             assert!(told.contains(line), "{line}\n{told}");
         }
         let told = script.change("queue", "", Vec::new(), Change::Count(1.0)).unwrap_err();
-        assert_eq!(told, "`queue` is a gauge already");
+        assert_eq!(told, "`queue` is already a gauge");
         // The next generation of the script continues the series.
         let next = metrics.of_script("dir/My-app.lua");
         drop(script);
@@ -299,7 +299,7 @@ mod tests {
         for value in 0..SERIES_MAX {
             set(value).unwrap();
         }
-        assert!(set(SERIES_MAX).unwrap_err().contains("1000 series already"));
+        assert!(set(SERIES_MAX).unwrap_err().contains("already has 1000 series"));
         set(0).unwrap();
     }
 }

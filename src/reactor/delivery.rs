@@ -376,9 +376,9 @@ impl Sender<'_> {
             }
             (attempt, _) => {
                 let who =
-                    attempt.map_or_else(|| "A script".to_owned(), |it| it.handler.to_string());
+                    attempt.map_or_else(|| "a script".to_owned(), |it| it.handler.to_string());
                 self.tell(&format!(
-                    "The server rejected what {who} wants to change, so it is dropped: {}",
+                    "The server rejected the changes of {who}, which are dropped: {}",
                     raised.message
                 ));
             }

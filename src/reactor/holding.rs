@@ -48,7 +48,7 @@ impl Cycle<'_> {
         if before.is_ours() && !self.memory.claim.is_ours() {
             let text = format!(
                 "The finalizer {} came back after it was removed: another operator may need it, so it is left alone until \
-                 the object is deleted. Give each operator a finalizer and annotations of its own, see settings.persistence.",
+                 the object is deleted. Give each operator its own finalizer and annotations (settings.persistence).",
                 self.serving.settings.persistence.finalizer
             );
             self.logger.log(LogLevel::Warning, &text);

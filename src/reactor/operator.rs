@@ -93,7 +93,7 @@ impl Failure {
             Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
             Failure::Settings(_) => None,
             Failure::Leadership(_) => {
-                Some("nothing is to be done: started again, this replica is a standby".into())
+                Some("no action is needed: after a restart, this replica is a standby".into())
             }
         }
     }

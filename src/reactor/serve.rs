@@ -187,7 +187,7 @@ impl Serve<'_> {
     fn companions(&self, state: &GenerationState, shared: &Shared<'_>) -> Companions {
         // The metrics are reachable from the memories, so they must not keep them alive.
         let known = Arc::downgrade(&shared.memories);
-        let help = "Objects that the operator remembers";
+        let help = "Objects known to the operator";
         let health = &self.operator.health;
         health
             .metrics()

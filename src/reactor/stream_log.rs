@@ -52,8 +52,7 @@ impl StreamLog {
                 && (at.elapsed() < TOLD_FOR || matches!(self.state, State::Failed(_)))
         });
         let hint = error.hint.as_deref().map(|it| format!(" hint: {it}")).unwrap_or_default();
-        let text =
-            format!("Watching {} has failed and will be tried again: {error}.{hint}", self.stream);
+        let text = format!("Watching {} failed, retrying: {error}.{hint}", self.stream);
         if is_known {
             tracing::debug!(target: TARGET, "{text}");
         } else {

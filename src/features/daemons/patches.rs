@@ -111,9 +111,7 @@ impl Patches {
         let delay = delays.get(tries).or(delays.last()).copied();
         let delay = delay.unwrap_or(settings.execution.default_backoff);
         let seconds = python_text::seconds(delay);
-        let text = format!(
-            "{handler} could not apply its patch and will try again in {seconds} seconds: {error}"
-        );
+        let text = format!("{handler} could not apply its patch, retrying in {seconds} s: {error}");
         runner.logger().log(LogLevel::Error, &text);
         runner.sleep(delay).await;
         let is_left = !runner.daemon.stopped.is_set();

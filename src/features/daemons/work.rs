@@ -134,7 +134,7 @@ impl Daemon {
             Ok(None) => self.leave(),
             Err(panic) => {
                 let text = format!(
-                    "{} has ended by a bug in the operator itself: {}; please report it",
+                    "{} has ended because of a bug in the operator itself: {}; please report it",
                     self.handler(),
                     panic_text(&*panic)
                 );

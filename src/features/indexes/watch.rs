@@ -54,14 +54,14 @@ fn tell(health: &Health, is_reached: bool, missing: &[String]) {
 
 fn warn(is_reached: bool, missing: &[String]) {
     let meanwhile = if is_reached {
-        "Until then some handlers are not called, and some entries are of before the reload"
+        "Until then some handlers are not called, and some entries are those from before the reload"
     } else {
-        "No handler of any object is called until then"
+        "Handlers that may use them are not called until then"
     };
     let seconds = PATIENCE.as_secs();
     tracing::warn!(
         target: "kopf.indexing",
-        "The indexes are not complete after {seconds} seconds: {}. {meanwhile}; see above for errors of these resources.",
+        "The indexes are not complete after {seconds} s: {}. {meanwhile}; see above for errors of these resources.",
         list(missing)
     );
 }

@@ -139,7 +139,7 @@ impl Candidate {
                 self.elector.failed(request, is_conflict, now);
             }
             Err(_elapsed) => {
-                self.complain("the API server does not answer in time.");
+                self.complain("no response from the API server in time.");
                 self.elector.failed(request, false, now);
             }
         }
@@ -152,7 +152,7 @@ impl Candidate {
             Role::Leader | Role::Standby if self.is_failing => {}
             Role::Leader => {
                 self.say(&format!("This replica leads: it holds the {lease}."));
-                self.health.note(PART, HealthState::Ready, &format!("leads with the {lease}"));
+                self.health.note(PART, HealthState::Ready, &format!("leader; holds the {lease}"));
             }
             Role::Standby => {
                 if let Some(holder) = self.elector.holder().map(str::to_owned) {
@@ -162,7 +162,7 @@ impl Candidate {
                     let text = format!("standby; the {lease} is held by {holder}");
                     self.health.note(PART, HealthState::Ready, &text);
                 } else if self.told.is_empty() {
-                    let text = format!("looks for the {lease}");
+                    let text = format!("reading the {lease}");
                     self.health.note(PART, HealthState::Unready, &text);
                 }
             }
@@ -184,7 +184,7 @@ impl Candidate {
 
     fn complain(&mut self, problem: &str) {
         self.is_failing = true;
-        let text = format!("The {} cannot be used, and is tried again: {problem}", self.lease());
+        let text = format!("Cannot use the {}, retrying: {problem}", self.lease());
         self.health.note(PART, HealthState::Unready, &text);
         if self.told != text {
             tracing::error!(target: TARGET, "{text}");
@@ -199,14 +199,14 @@ impl Candidate {
             Ok(Ok(true)) => {
                 // The remaining work does not concern other replicas, for example posting the last events.
                 self.leadership.publish(&Role::Leader, None);
-                tracing::info!(target: TARGET, "The {lease} is given back.");
+                tracing::info!(target: TARGET, "Released the {lease}.");
             }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
-                tracing::warn!(target: TARGET, "The {lease} could not be given back: {error}. It expires by itself.");
+                tracing::warn!(target: TARGET, "Could not release the {lease}: {error}. It expires by itself.");
             }
             Err(_elapsed) => {
-                tracing::warn!(target: TARGET, "The {lease} could not be given back in time. It expires by itself.");
+                tracing::warn!(target: TARGET, "Could not release the {lease} in time. It expires by itself.");
             }
         }
     }

@@ -62,14 +62,13 @@ impl Problem {
     pub fn hint(&self) -> Option<String> {
         match self {
             Problem::NoResource { .. } => Some(
-                "operators of this cluster do not know each other; with these definitions they would: \
-                 kubectl apply -f examples/peering.yaml"
+                "operators of this cluster cannot see each other: install the peering CRDs of Kopf (kopf.dev/v1) first"
                     .into(),
             ),
             Problem::NoObject { kind, name, namespace, api_version } => {
                 let namespace = namespace.as_deref().map(|it| format!(", namespace: {it}"));
                 Some(format!(
-                    "create it, then do this again: echo '{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}{}}}}}' \
+                    "create it, then try again: echo '{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}{}}}}}' \
                      | kubectl apply -f -",
                     namespace.unwrap_or_default()
                 ))
@@ -202,11 +201,11 @@ impl Command {
         let text = if let Some(Record { priority, lifetime, .. }) = &self.record {
             let seconds = lifetime.as_secs();
             format!(
-                "Frozen for {seconds} seconds: operators of a priority below {priority} pause by the {kind} '{name}' {place}. \
-                 The record is that of '{identity}'."
+                "Frozen for {seconds} s: operators with a priority below {priority} pause because of the record of '{identity}' \
+                 in the {kind} '{name}' {place}."
             )
         } else {
-            format!("Resumed: the record of '{identity}' is gone from the {kind} '{name}' {place}.")
+            format!("Resumed: removed the record of '{identity}' from the {kind} '{name}' {place}.")
         };
         tracing::info!(target: TARGET, "{text}");
     }
@@ -215,7 +214,7 @@ impl Command {
         let texts: Vec<_> = peers.iter().map(ToString::to_string).collect();
         tracing::warn!(
             target: TARGET,
-            "Nothing to resume: the {kind} '{}' {} has no record of '{}'. It has [{}]; --id chooses another one.",
+            "Nothing to resume: the {kind} '{}' {} has no record of '{}'. Its records: [{}]; choose one with --id.",
             self.name,
             whereabouts(place),
             self.identity,

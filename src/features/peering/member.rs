@@ -110,7 +110,7 @@ impl Member {
                         }
                         Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => {}
                         Some(Err(error)) => {
-                            self.complain("watched", &error);
+                            self.complain("watch", &error);
                             self.looked();
                         }
                         // Streams never end.
@@ -185,11 +185,11 @@ impl Member {
                 }
             }
             Some(Err(error)) => {
-                self.complain("written", &error);
+                self.complain("update", &error);
                 self.retry(now, is_looking);
             }
             None => {
-                self.complain("written", &"no answer in time");
+                self.complain("update", &"no response in time");
                 self.retry(now, is_looking);
             }
         }
@@ -223,7 +223,7 @@ impl Member {
             let place = peering::whereabouts(self.place.1.as_deref());
             let text = format!(
                 "The operator is paused: peering is mandatory, and there is no {kind} '{}' {place}. \
-                 It goes on when the object is created.",
+                 It resumes when the object is created.",
                 settings.name
             );
             self.warn(text);
@@ -236,7 +236,7 @@ impl Member {
         if let Some(problem) = object.problem() {
             let name = &self.common.settings.peering.name;
             return self.warn(format!(
-                "The peering object '{name}' cannot be read, so the peers that are known stay as they are: {problem}."
+                "Cannot read the peering object '{name}', keeping the known peers: {problem}."
             ));
         }
         let now = self.start.elapsed();
@@ -298,7 +298,7 @@ impl Member {
                 Some(Ok(_)) => None,
                 Some(Err(error)) if error.class == ErrorClass::Missing => None,
                 Some(Err(error)) => Some(error.to_string()),
-                None => Some("no answer in time".to_owned()),
+                None => Some("no response in time".to_owned()),
             };
             if let Some(problem) = problem {
                 tracing::error!(target: TARGET, "Couldn't remove self from the peering. Ignoring. ({problem})");
@@ -324,10 +324,8 @@ impl Member {
     fn complain(&mut self, what: &str, problem: &dyn Problem) {
         let place = peering::whereabouts(self.place.1.as_deref());
         let name = &self.common.settings.peering.name;
-        let text = format!(
-            "The peering '{name}' {place} cannot be {what}, and is tried again: {}",
-            problem.text()
-        );
+        let text =
+            format!("Cannot {what} the peering '{name}' {place}, retrying: {}", problem.text());
         // Without mandatory peering, an operator without permission for it works all the same.
         let is_needed = self.common.settings.peering.mandatory;
         let state = if is_needed { HealthState::Unready } else { HealthState::Ready };
@@ -349,7 +347,7 @@ impl Member {
 
     fn note(&self) {
         let paused = self.common.pauses.has(&self.blocker);
-        let text = if paused { "paused for other operators" } else { "in touch" };
+        let text = if paused { "paused for other operators" } else { "watching" };
         self.common.health.note(&self.part(), HealthState::Ready, text);
     }
 

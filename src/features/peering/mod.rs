@@ -92,7 +92,7 @@ impl Venues {
                 tracing::warn!(
                     target: TARGET,
                     "The operator is paused: peering is mandatory, and the cluster has no {kind} (kopf.dev/v1). \
-                     It goes on when the resource and its object '{}' are created.",
+                     It resumes when the resource and its object '{}' are created.",
                     settings.peering.name
                 );
             }
@@ -113,7 +113,7 @@ impl Venues {
         if time::timeout(LOOK_TIMEOUT, all).await.is_err() {
             tracing::warn!(
                 target: TARGET,
-                "Other operators cannot be seen yet. The work begins without knowing of them."
+                "Cannot read the peering objects yet: starting without knowledge of other operators."
             );
         }
     }

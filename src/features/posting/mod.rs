@@ -40,7 +40,7 @@ pub async fn run(
     if time::timeout(grace, desk.finish()).await.is_err() {
         tracing::warn!(
             target: "kopf.posting",
-            "{} Kubernetes events could not be posted before the exit; settings.queueing.exit_timeout is how long it waits.",
+            "{} Kubernetes events were not posted before the exit (settings.queueing.exit_timeout).",
             desk.len()
         );
     }

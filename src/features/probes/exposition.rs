@@ -31,15 +31,15 @@ struct PartLabels {
 pub(super) fn expose(health: &Health, now: Instant) -> String {
     let mut registry = Registry::with_prefix("kopf");
     let metrics = health.metrics();
-    registry.register("build", "The program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
     registry.register(
-        "handler_calls",
-        "Calls of handlers by how they ended",
-        metrics.calls.clone(),
+        "build",
+        "The version of kopf",
+        Info::new([("version", env!("CARGO_PKG_VERSION"))]),
     );
+    registry.register("handler_calls", "Handler calls by outcome", metrics.calls.clone());
     registry.register_with_unit(
         "handler_call_duration",
-        "How long calls of handlers took",
+        "Durations of handler calls",
         Unit::Seconds,
         metrics.call_seconds.clone(),
     );
@@ -63,24 +63,20 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
         "Objects with events that are waiting or being handled",
         metrics.queues.clone(),
     );
-    registry.register(
-        "script_reload",
-        "Edits of the scripts by what became of them",
-        metrics.reloads.clone(),
-    );
+    registry.register("script_reload", "Edits of the scripts by result", metrics.reloads.clone());
     registry.register(
         "script_vm_restarts",
-        "Scripts that were started afresh, because their memory was full or they did not respond",
+        "Restarts of scripts that were out of memory or did not respond",
         metrics.vm_restarts.clone(),
     );
     registry.register(
         "script_generation",
-        "The generation of the scripts that runs",
+        "The live generation of the scripts",
         metrics.generation.clone(),
     );
     registry.register_with_unit(
         "script_generation_timestamp",
-        "Since when this generation runs, in Unix time",
+        "When the live generation took over, in Unix time",
         Unit::Seconds,
         metrics.generation_seconds.clone(),
     );
@@ -123,7 +119,7 @@ fn add_parts(registry: &mut Registry, parts: &BTreeMap<String, PartHealth>, now:
     );
     registry.register_with_unit(
         "part_silence",
-        "How long ago a part with a pulse was heard last",
+        "Time since the last report of a part that reports regularly",
         Unit::Seconds,
         silence,
     );

@@ -98,15 +98,15 @@ pub(super) fn report(
 fn remark(part: &PartHealth, now: Instant) -> String {
     let said = if part.text.is_empty() { String::new() } else { format!(": {}", part.text) };
     let heard = part.silence_max.map(|_| now.saturating_duration_since(part.seen).as_secs());
-    let heard = heard.map(|it| format!(" (heard {it} s ago)")).unwrap_or_default();
+    let heard = heard.map(|it| format!(" (last report {it} s ago)")).unwrap_or_default();
     format!("{said}{heard}")
 }
 
 fn reason(part: &PartHealth, now: Instant) -> String {
     match (part.state, silence(part, now)) {
-        (HealthState::Ready, Some(seconds)) => format!("nothing was heard for {seconds} s"),
+        (HealthState::Ready, Some(seconds)) => format!("no report for {seconds} s"),
         (HealthState::Unready, Some(seconds)) => {
-            format!("{}; nothing was heard for {seconds} s", part.text)
+            format!("{}; no report for {seconds} s", part.text)
         }
         (HealthState::Dead, _) => format!("{}; only a restart helps", part.text),
         (HealthState::Ready | HealthState::Unready, None) => part.text.clone(),

@@ -76,7 +76,7 @@ impl Routes {
 
     fn contents(&self) -> String {
         let own = self.liveness.as_ref().map(|(path, _)| format!("{path}, ")).unwrap_or_default();
-        format!("there are: {own}/healthz, /livez, /readyz, /metrics\n")
+        format!("not found; available: {own}/healthz, /livez, /readyz, /metrics\n")
     }
 }
 
@@ -84,7 +84,7 @@ async fn live(liveness: &Liveness) -> Answer {
     match liveness.ask().await {
         Ok(results) => answer(StatusCode::OK, JSON, results),
         Err(error) => {
-            tracing::error!(target: "kopf.probing", "The liveness probe has failed: {error}");
+            tracing::error!(target: "kopf.probing", "The liveness probe failed: {error}");
             answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n"))
         }
     }

@@ -39,10 +39,10 @@ async fn each_part_is_told_with_its_reason() {
     expect![[r#"
         [-]dead failed: a bug; only a restart helps
         [+]fine ok
-        [+]heard ok: watching (heard 7 s ago)
-        [-]lost failed: no answer; nothing was heard for 9 s
+        [+]heard ok: watching (last report 7 s ago)
+        [-]lost failed: no answer; no report for 9 s
         [+]said ok: standby of a
-        [-]silent failed: nothing was heard for 8 s
+        [-]silent failed: no report for 8 s
         [+]trying excluded: ok
         warn: some health checks cannot be excluded: no matches for ["x y"]
         readyz check failed

@@ -126,7 +126,9 @@ impl Level<'_> {
             Raised { kind, message, trace: None }
         };
         if serving.lifecycle_rest.is_on() {
-            return Err(failed("it has not answered in time, and is not asked for a while".into()));
+            return Err(failed(
+                "it has exceeded its time limit, and is not called for a while".into(),
+            ));
         }
         let cause = self.cause(kwargs(self.change, None));
         let invocation = serving.asker(&cause, memo, logger).invocation(first);

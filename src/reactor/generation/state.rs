@@ -118,15 +118,13 @@ fn uses(scripts: &dyn Scripts, registry: &Registry) -> Arc<BTreeMap<ScriptId, Id
 /// Warns that an edit has no effect if it adds the first login handler or removes the last one.
 fn warn_of_logins(before: &Generation, now: &Generation) {
     let has_any = |it: &Generation| !it.registry.activities(Kind::Login).is_empty();
-    let what = match (has_any(before), has_any(now)) {
-        (false, true) => "on_login handlers were added: they are asked",
-        (true, false) => {
-            "the last on_login handler was removed: nobody else is asked for credentials"
-        }
+    let effect = match (has_any(before), has_any(now)) {
+        (false, true) => "The first on_login handler was added: it is called",
+        (true, false) => "The last on_login handler was removed: other credentials are used",
         (true, true) | (false, false) => return,
     };
     tracing::warn!(
         target: "kopf.authentication",
-        "Whether scripts log in is decided at the start. In this edit, {what} when the operator is started again."
+        "{effect} only after a restart of the operator."
     );
 }

@@ -189,8 +189,8 @@ impl<'a> Observer<'a> {
             if !peering::resources(&known, clusterwide).is_empty() && !self.is_peering_told {
                 tracing::warn!(
                     target: "kopf.peering",
-                    "settings.peering.namespaced has no effect in an operator of the whole cluster: \
-                     it meets others at the ClusterKopfPeering."
+                    "settings.peering.namespaced has no effect in a cluster-wide operator: \
+                     it uses the ClusterKopfPeering."
                 );
                 self.is_peering_told = true;
             }

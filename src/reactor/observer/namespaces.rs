@@ -98,7 +98,7 @@ impl Namespaces {
                 if self.present.is_empty() {
                     tracing::warn!(
                         target: "kopf.observation",
-                        "No namespace can be served: with scanning disabled, only exact names are, and {} is none.",
+                        "No namespace can be served: scanning is disabled, so only exact names work, not {}.",
                         self.wanted()
                     );
                 }
@@ -110,7 +110,7 @@ impl Namespaces {
                     if self.present.is_empty() {
                         tracing::warn!(
                             target: "kopf.observation",
-                            "No namespace matches {}: nothing in namespaces is served until one does.",
+                            "No namespace matches {}: nothing is served until one does.",
                             self.wanted()
                         );
                     }
@@ -127,7 +127,7 @@ impl Namespaces {
                     if self.present.is_empty() {
                         tracing::warn!(
                             target: "kopf.observation",
-                            "No namespace can be served: patterns need the permission to list namespaces; give the \
+                            "No namespace can be served: patterns need the permission to list namespaces; pass exact \
                              names with -n, or allow `list` and `watch` of `namespaces` in a ClusterRole."
                         );
                     }
@@ -189,7 +189,7 @@ impl Namespaces {
                 News::Denied
             }
             Some(Err(error)) => {
-                self.tell(&format!("Cannot look for namespaces, will try again: {error}"));
+                self.tell(&format!("Cannot watch namespaces, retrying: {error}"));
                 News::None
             }
             None => {

@@ -259,7 +259,7 @@ impl<'a> Resources<'a> {
             Some(Ok(StreamEvent::Listed)) => self.note_listing(),
             Some(Ok(StreamEvent::Alive)) => drop(self.notes.told.remove(&About::Definitions)),
             Some(Err(error)) if error.class != ErrorClass::Denied => {
-                let text = format!("Cannot watch for resources, will try again: {error}");
+                let text = format!("Cannot watch CRDs, retrying: {error}");
                 self.notes.tell(About::Definitions, &text);
             }
             Some(Err(_)) | None if matches!(self.definitions, Definitions::Denied(_)) => {
@@ -321,7 +321,7 @@ impl<'a> Resources<'a> {
             Err(error) => {
                 self.notes.tell(
                     About::Discovery,
-                    &format!("Cannot look for resources, will try again: {error}"),
+                    &format!("Cannot discover resources, retrying: {error}"),
                 );
                 for group in self.asked(filter) {
                     self.postpone(&group);
@@ -344,13 +344,13 @@ impl<'a> Resources<'a> {
             let is_settled = if let Some(error) = failed.get(&group) {
                 self.inventory.read_partly(&group, new);
                 let text = format!(
-                    "Resources of the API group '{group}' are not known, will look again: {error}"
+                    "Cannot discover the resources of API group '{group}', retrying: {error}"
                 );
                 self.notes.tell(about, &text);
                 false
             } else {
                 if self.notes.told.remove(&about).is_some() {
-                    tracing::info!(target: TARGET, "The API group '{group}' answers again.");
+                    tracing::info!(target: TARGET, "The API group '{group}' responds again.");
                     self.later.remove(&group);
                 }
                 self.inventory.read(&group, new)

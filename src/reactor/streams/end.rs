@@ -73,7 +73,7 @@ impl Stream {
         if all.any(|it| it.requires_finalizer()) {
             tracing::warn!(
                 target: "kopf.watching",
-                "No handler wants {} any more. Its objects keep the finalizer {} and cannot be deleted: declare a handler \
+                "No handler selects {} any more. Its objects keep the finalizer {} and cannot be deleted: declare a handler \
                  for it to release them.",
                 self.name(),
                 self.context.settings.persistence.finalizer

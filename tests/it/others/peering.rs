@@ -251,7 +251,7 @@ async fn a_mandatory_peering_is_waited_for() {
     env.until(100).await;
     assert_eq!(env.calls(), [""; 0]);
     let told = "WARN The operator is paused: peering is mandatory, and there is no ClusterKopfPeering 'shop' cluster-wide. \
-                It goes on when the object is created.";
+                It resumes when the object is created.";
     assert_eq!(env.said(told), 1, "{}", env.log());
     env.server.create(PEERINGS, peering_object("default")).expect("it is new");
     env.until(101).await;
