@@ -12,7 +12,7 @@ use super::{
     error::CycleError,
     generation::StreamContext,
     memory::Memory,
-    place::Place,
+    permits::WorkerPermit,
     queue::Queue,
 };
 use crate::handling::patching::Received;
@@ -88,7 +88,7 @@ pub(super) struct Conclusion<'a> {
     /// The queue of newer events.
     pub(super) queue: &'a Queue,
     /// The worker's permit, released during sleeps.
-    pub(super) place: &'a Place,
+    pub(super) permit: &'a WorkerPermit,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
     /// The object as the cycle saw it.
@@ -202,7 +202,7 @@ impl Conclusion<'_> {
     /// Sleeps until handlers are due, and then triggers an event.
     async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
         // Other workers may run meanwhile.
-        match self.place.without(self.sleep(delay)).await {
+        match self.permit.release_while(self.sleep(delay)).await {
             Pause::Complete => self.touch().await,
             Pause::Interrupted => Ok(Next::Event),
             Pause::Outdated => Ok(Next::Again),
@@ -220,7 +220,7 @@ impl Conclusion<'_> {
             }
         };
         // Other workers may run meanwhile.
-        self.place.without(wait).await
+        self.permit.release_while(wait).await
     }
 
     async fn exit(&self) {

@@ -17,7 +17,7 @@ use super::{
     generation::{HandlerSet, PendingCalls, StreamContext},
     holding::Held,
     memory::Memory,
-    place::Place,
+    permits::WorkerPermit,
     queue::{Event, Queue},
     undecided::{FilterContext, Handled, Wait},
 };
@@ -51,7 +51,7 @@ pub(super) struct Cycle<'a> {
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
     /// The worker's place, for waits that concern others.
-    pub(super) place: &'a Place,
+    pub(super) permit: &'a WorkerPermit,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
     /// The event.
@@ -209,8 +209,8 @@ impl Cycle<'_> {
     }
 
     fn waits<'c>(&'c self, filters: &'c FilterContext) -> Wait<'c> {
-        let Cycle { serving, queue, place, memory, .. } = self;
-        Wait { serving, queue, place, memory, filters }
+        let Cycle { serving, queue, permit, memory, .. } = self;
+        Wait { serving, queue, permit, memory, filters }
     }
 
     async fn wait(&self, filters: &FilterContext) -> Next {
@@ -221,7 +221,7 @@ impl Cycle<'_> {
         Conclusion {
             serving: self.serving,
             queue: self.queue,
-            place: self.place,
+            permit: self.permit,
             memory: self.memory,
             object: &self.event.object,
             logger: self.logger,
@@ -287,7 +287,7 @@ impl Cycle<'_> {
                 let mut indexing = pin!(indexer.run(&mut failures, retries));
                 // A function that waits takes no place from others.
                 if time::timeout(PROMPT, &mut indexing).await.is_err() {
-                    self.place.without(indexing).await;
+                    self.permit.release_while(indexing).await;
                 }
             }
             self.memory.unindexed = Some(failures).filter(|it| !it.is_empty());
@@ -310,7 +310,7 @@ impl Cycle<'_> {
             }
         };
         // Others may need the place to complete the tables.
-        self.place.without(wait).await
+        self.permit.release_while(wait).await
     }
 
     /// Returns whether the event may be handled as a change. One that is older than our own last request may not: its handlers

@@ -14,7 +14,7 @@ mod holding;
 mod memory;
 mod observer;
 mod operator;
-mod place;
+mod permits;
 mod poster;
 mod probing;
 mod queue;

@@ -16,7 +16,7 @@ use super::{
     error::CycleError,
     generation::StreamContext,
     memory::Memory,
-    place::Place,
+    permits::WorkerPermit,
     queue::Queue,
 };
 use crate::handling::asking::{ANSWER_MAX, FilterRetries};
@@ -56,7 +56,7 @@ pub(super) enum Handled {
 pub(super) struct Wait<'a> {
     pub(super) serving: &'a StreamContext,
     pub(super) queue: &'a Queue,
-    pub(super) place: &'a Place,
+    pub(super) permit: &'a WorkerPermit,
     pub(super) memory: &'a Memory,
     pub(super) filters: &'a FilterContext,
 }
@@ -143,9 +143,9 @@ impl Cycle<'_> {
         let is_held = is_held || !undecided.is_empty() || overtaken.is_some();
         let persistence = &self.serving.settings.persistence;
         self.memory.has_failed = !Failed::of(persistence, object.body()).is_empty();
-        let (memory, queue, place) = (&mut *self.memory, self.queue, self.place);
+        let (memory, queue, permit) = (&mut *self.memory, self.queue, self.permit);
         let filters = pass.filters;
-        let changing = Changing { scene, memory, filters, queue, place, is_held };
+        let changing = Changing { scene, memory, filters, queue, permit, is_held };
         wanted.settling = changing.run(change.clone(), answers).await?;
         let now = self.serving.clock.now();
         let is_finished =
@@ -255,7 +255,7 @@ impl Wait<'_> {
             }
         };
         // Other workers may run meanwhile.
-        self.place.without(wait).await
+        self.permit.release_while(wait).await
     }
 
     fn pause(&self) -> Option<Duration> {

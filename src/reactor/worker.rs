@@ -17,7 +17,7 @@ use super::{
     expectation::Expectation,
     generation::{PendingCalls, SharedContext, StreamContext},
     memory::{Key, Memory},
-    place::Place,
+    permits::WorkerPermit,
     queue::{Event, Queue},
 };
 use crate::logic::{
@@ -38,7 +38,7 @@ pub(super) struct Worker {
     /// Its events.
     pub(super) queue: Arc<Queue>,
     /// The worker's permit.
-    pub(super) place: Place,
+    pub(super) permit: WorkerPermit,
     /// Whether the worker may wait for more events of an object that it has changed; false where others wait for its permit.
     pub(super) lingers: bool,
 }
@@ -139,7 +139,7 @@ impl Worker {
             let cycle = Cycle {
                 serving: &serving,
                 queue: &self.queue,
-                place: &self.place,
+                permit: &self.permit,
                 memory,
                 event: event.clone(),
                 logger: &logger,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub(super) use self::{attempts::Attempts, retry::Rate, settling::Settling};
 use self::{family::Descendants, level::Level};
 use super::{
-    error::CycleError, generation::StreamContext, memory::Memory, place::Place, queue::Queue,
-    undecided::FilterContext,
+    error::CycleError, generation::StreamContext, memory::Memory, permits::WorkerPermit,
+    queue::Queue, undecided::FilterContext,
 };
 use crate::logic::{
     cause::Change, filters::Answers, handler::Handler, object::Object, outcome::LogLevel, plan,
@@ -33,7 +33,7 @@ pub(super) struct Changing<'a> {
     /// The queue of newer events.
     pub(super) queue: &'a Queue,
     /// The worker's permit, released while it waits for something other than its own work.
-    pub(super) place: &'a Place,
+    pub(super) permit: &'a WorkerPermit,
     /// The change does not end with its handlers: daemons or timers of the object are still stopping, or some handlers are
     /// undecided about the change.
     pub(super) is_held: bool,

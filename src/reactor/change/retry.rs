@@ -76,7 +76,7 @@ impl Changing<'_> {
             }
         };
         // Other workers may run meanwhile.
-        self.place.without(wait).await
+        self.permit.release_while(wait).await
     }
 }
 

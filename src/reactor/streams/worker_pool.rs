@@ -12,7 +12,7 @@ use crate::reactor::{
     backlog::Backlog,
     generation::SharedContext,
     memory::Key,
-    place::{Place, Places},
+    permits::{WorkerPermit, WorkerPermits},
     queue::{Event, Queue},
     worker::Worker,
 };
@@ -24,7 +24,7 @@ pub(in crate::reactor) struct WorkerPool {
     /// The queues of objects that have a worker or wait for one.
     queues: BTreeMap<Key, Arc<Queue>>,
     workers: JoinSet<Key>,
-    places: Places,
+    permits: WorkerPermits,
     backlog: Backlog,
     /// Handlers must see each event.
     keeps_steps: bool,
@@ -47,7 +47,7 @@ impl WorkerPool {
             shared,
             queues: BTreeMap::new(),
             workers: JoinSet::new(),
-            places: Places::new(context.settings.queueing.worker_limit),
+            permits: WorkerPermits::new(context.settings.queueing.worker_limit),
             backlog: Backlog::default(),
             keeps_steps: !context.handlers.watching.is_empty(),
             is_ending: false,
@@ -92,7 +92,7 @@ impl WorkerPool {
 
     /// Notes that the stream has read an event: more may follow.
     pub(super) fn postpone(&self) {
-        self.places.postpone();
+        self.permits.postpone();
     }
 
     /// Waits until a worker has ended, and returns it, or until a permit is free for a waiting object. Cancel-safe.
@@ -100,7 +100,7 @@ impl WorkerPool {
         tokio::select! {
             biased; // ended workers first: they release permits
             Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
-            () = self.places.freed(), if !self.backlog.is_empty() => {
+            () = self.permits.released(), if !self.backlog.is_empty() => {
                 self.start_waiting();
                 None
             }
@@ -155,8 +155,8 @@ impl WorkerPool {
         // A new queue is never closed.
         drop(queue.push(event));
         self.queues.insert(key.clone(), queue);
-        match self.places.try_take().filter(|_| self.backlog.is_empty()) {
-            Some(place) => self.spawn(key.clone(), place),
+        match self.permits.try_acquire().filter(|_| self.backlog.is_empty()) {
+            Some(permit) => self.spawn(key.clone(), permit),
             None => self.backlog.add(key, is_live),
         }
     }
@@ -164,21 +164,21 @@ impl WorkerPool {
     /// Starts workers for waiting objects, as many as permits allow.
     fn start_waiting(&mut self) {
         while !self.backlog.is_empty() {
-            let Some(place) = self.places.try_take() else { return };
+            let Some(permit) = self.permits.try_acquire() else { return };
             let Some(key) = self.backlog.next() else { return };
-            self.spawn(key, place);
+            self.spawn(key, permit);
         }
     }
 
-    fn spawn(&mut self, key: Key, place: Place) {
+    fn spawn(&mut self, key: Key, permit: WorkerPermit) {
         let Some(queue) = self.queues.get(&key).map(Arc::clone) else { return };
         if self.is_ending {
             queue.end();
         }
-        let lingers = !self.places.are_limited();
+        let lingers = !self.permits.are_limited();
         let shared = self.shared.clone();
         let busy = shared.get().health.metrics().busy();
-        let worker = Worker { shared, key: key.clone(), queue, place, lingers };
+        let worker = Worker { shared, key: key.clone(), queue, permit, lingers };
         // Boxed separately: tasks are aligned to cache lines, which leaves gaps between big ones when thousands come and go.
         self.workers.spawn(Box::pin(async move {
             let _busy = busy;
