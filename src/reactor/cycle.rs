@@ -1,6 +1,6 @@
 //! One pass over one event: recall → decide → handle → settle → patch.
 //!
-//! The only place that joins decisions with the world. Before: `worker.rs`. Its steps: `watching.rs`, `background.rs`,
+//! The only place that joins decisions with the world. Before: `worker.rs`. Its steps: `watching.rs`, `daemon_sync.rs`,
 //! `holding.rs`, `undecided.rs`. After: `change/`, then `conclusion.rs`.
 
 use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
@@ -8,9 +8,9 @@ use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{self, Instant};
 
 use super::{
-    background::{Attended, Attending},
     change::kwargs,
     conclusion::{Conclusion, Left, Next, Unsent},
+    daemon_sync::{DaemonSync, SyncDaemons},
     delivery::{Delivery, Wanted},
     error::CycleError,
     expectation::Expectation,
@@ -142,11 +142,11 @@ impl Cycle<'_> {
             self.conclusion(patched).run(delivery, Left::default()).await?;
             return Ok(Next::Coming);
         }
-        let attended = self.attending(pass).run().await;
+        let sync = self.sync_daemons(pass).run().await;
         let left = if is_older {
-            Left { delays: attended.delays, looked_at: false, is_awaited: attended.is_awaited }
+            Left { delays: sync.delays, looked_at: false, is_awaited: sync.is_awaited }
         } else {
-            let left = self.change(&mut wanted, pass, attended).await?;
+            let left = self.change(&mut wanted, pass, sync).await?;
             FilterContext::end(self.memory, self.serving.uptime());
             left
         };
@@ -196,8 +196,8 @@ impl Cycle<'_> {
         Delivery::of(wanted, self.serving.resource.subresources.contains("status"))
     }
 
-    fn attending<'c>(&'c mut self, pass: Pass<'c>) -> Attending<'c> {
-        Attending {
+    fn sync_daemons<'c>(&'c mut self, pass: Pass<'c>) -> SyncDaemons<'c> {
+        SyncDaemons {
             serving: self.serving,
             memory: &mut *self.memory,
             event_type: self.event.event_type,
@@ -376,7 +376,7 @@ impl Cycle<'_> {
         &mut self,
         wanted: &mut Wanted,
         pass: Pass<'_>,
-        attended: Attended,
+        sync: DaemonSync,
     ) -> Result<Left, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
@@ -386,7 +386,7 @@ impl Cycle<'_> {
         // The event may be older than our own request which added it.
         let blocked =
             has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
-        let Attended { required, mut delays, is_awaited } = attended;
+        let DaemonSync { required, mut delays, is_awaited } = sync;
         let required = needed.or(required);
         let is_ending = ongoing && has_finalizer(&object);
         let Held { blocked, wait } = self.held(required, blocked, is_ending);

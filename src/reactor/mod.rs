@@ -1,11 +1,11 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
-mod background;
 mod backlog;
 mod change;
 mod companions;
 mod conclusion;
 mod cycle;
+mod daemon_sync;
 mod delivery;
 mod error;
 mod expectation;

@@ -165,7 +165,7 @@ impl Serve<'_> {
                     }
                 }
                 () = observer.changed() => {}
-                () = streams.attend() => {}
+                () = streams.reap() => {}
             }
         }
         drop(candidates);

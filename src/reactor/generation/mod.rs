@@ -38,7 +38,7 @@
 //! | stream | wanted for the first time | starts with a list | `reactor/streams/set.rs` |
 //! | relist | incomplete | starts over for the handlers of both versions | `reactor/generation/relist.rs` |
 //! | daemon or timer | runs or waits, unchanged | continues; its next call belongs to the new generation | `features/daemons/current_handlers.rs` |
-//! | daemon or timer | runs or waits, edited | is stopped, then started again | `reactor/background.rs` |
+//! | daemon or timer | runs or waits, edited | is stopped, then started again | `reactor/daemon_sync.rs` |
 //! | daemon or timer | ended by itself | unchanged: stays ended; edited: starts again | `features/daemons/object.rs` |
 //! | index | complete, unchanged | keeps its entries | `ports/indexes.rs` |
 //! | index | complete or not, edited | old entries stay until they are replaced; the rest is removed when all objects are indexed again | `ports/indexes.rs` |

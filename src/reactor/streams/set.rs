@@ -104,7 +104,7 @@ impl StreamSet {
     }
 
     /// Removes streams that have ended, and logs bugs at their end. Before their end, streams recover from bugs by themselves.
-    pub(in crate::reactor) async fn attend(&mut self) {
+    pub(in crate::reactor) async fn reap(&mut self) {
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {
                 tracing::error!(target: "kopf.watching", "A watch-stream failed at its end: {error}");

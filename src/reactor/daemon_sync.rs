@@ -21,7 +21,7 @@ use crate::ports::{
 };
 
 /// Brings the daemons and timers of one object in line with one event.
-pub(super) struct Attending<'a> {
+pub(super) struct SyncDaemons<'a> {
     pub(super) serving: &'a StreamContext,
     pub(super) memory: &'a mut Memory,
     pub(super) event_type: Option<EventType>,
@@ -34,7 +34,7 @@ pub(super) struct Attending<'a> {
 
 /// What the daemons and timers require from the rest of the cycle.
 #[derive(Debug)]
-pub(super) struct Attended {
+pub(super) struct DaemonSync {
     /// Whether daemons or timers must see the end of the object.
     pub(super) required: Certainty,
     /// Pauses until the stop of running daemons must be checked again. The object keeps its finalizer meanwhile.
@@ -43,17 +43,17 @@ pub(super) struct Attended {
     pub(super) is_awaited: bool,
 }
 
-impl Attended {
+impl DaemonSync {
     fn new(required: Certainty) -> Self {
-        Attended { required, delays: Vec::new(), is_awaited: false }
+        DaemonSync { required, delays: Vec::new(), is_awaited: false }
     }
 }
 
-impl Attending<'_> {
+impl SyncDaemons<'_> {
     /// Starts those that must run and stops those that must not.
-    pub(super) async fn run(mut self) -> Attended {
+    pub(super) async fn run(mut self) -> DaemonSync {
         if self.serving.handlers.spawning.is_empty() && self.memory.background.is_none() {
-            return Attended::new(Certainty::No);
+            return DaemonSync::new(Certainty::No);
         }
         if let Some(background) = &mut self.memory.background {
             background.reap();
@@ -66,7 +66,7 @@ impl Attending<'_> {
         };
         // Daemons and timers of a deleted object were stopped before.
         if self.event_type == Some(EventType::Deleted) {
-            return Attended::new(required);
+            return DaemonSync::new(required);
         }
         let base = &self.serving.background;
         let background = self
@@ -117,7 +117,7 @@ impl Attending<'_> {
             Certainty::Unknown if is_ending => Certainty::Yes,
             Certainty::Yes | Certainty::No | Certainty::Unknown => required,
         };
-        Attended { required, delays, is_awaited }
+        DaemonSync { required, delays, is_awaited }
     }
 
     /// Returns the handlers that match and have not finished. Their filters see the present object, not a change.
