@@ -20,10 +20,10 @@ const CHILDREN_MAX: usize = 10_000;
 
 /// The sub-handlers of one attempt of a handler, as its script sees them. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Children(Arc<Family>);
+pub struct Children(Arc<Shared>);
 
 #[derive(Debug)]
-struct Family {
+struct Shared {
     parent: Arc<Handler>,
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
     /// Bytes of data in their declarations.
@@ -60,7 +60,7 @@ impl Children {
         let orders =
             Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
         let bytes = AtomicUsize::default();
-        (Children(Arc::new(Family { parent: inside, declared, bytes, orders: sender })), orders)
+        (Children(Arc::new(Shared { parent: inside, declared, bytes, orders: sender })), orders)
     }
 
     /// Declares a sub-handler.

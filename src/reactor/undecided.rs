@@ -9,7 +9,7 @@ use futures::future;
 use tokio::time::Instant;
 
 use super::{
-    change::{Changing, Scene, Settling, kwargs},
+    change::{ChangeContext, Changing, Settling, kwargs},
     conclusion::Next,
     cycle::{Cycle, Pass},
     delivery::Wanted,
@@ -132,7 +132,7 @@ impl Cycle<'_> {
                 return Ok(Handled::Later);
             }
         }
-        let scene = Scene {
+        let context = ChangeContext {
             serving: self.serving,
             logger: &self.logger.with_kind(LoggerKind::Full),
             object: &object,
@@ -145,7 +145,7 @@ impl Cycle<'_> {
         self.memory.has_failed = !Failed::of(persistence, object.body()).is_empty();
         let (memory, queue, permit) = (&mut *self.memory, self.queue, self.permit);
         let filters = pass.filters;
-        let changing = Changing { scene, memory, filters, queue, permit, is_held };
+        let changing = Changing { context, memory, filters, queue, permit, is_held };
         wanted.settling = changing.run(change.clone(), answers).await?;
         let now = self.serving.clock.now();
         let is_finished =

@@ -3,9 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Scene,
-    family::{Descendants, Family},
-    kwargs,
+    ChangeContext, kwargs,
+    subhandlers::{Descendants, SubhandlerRun},
 };
 use crate::handling::{
     asking::{ANSWER_MAX, FilterError, within},
@@ -27,7 +26,7 @@ use crate::ports::{Cause, ChangeCause, Children, ObjectCause, ObjectDetail};
 #[derive(Clone, Copy)]
 pub(super) struct Level<'a> {
     /// The object and its context.
-    pub(super) scene: Scene<'a>,
+    pub(super) context: ChangeContext<'a>,
     /// The change as this level sees it.
     pub(super) change: &'a Change,
     /// Chooses which of the handlers run now.
@@ -45,7 +44,7 @@ impl Level<'_> {
         handlers: &[Arc<Handler>],
         answers: &mut Answers,
     ) -> Result<Vec<Arc<Handler>>, FilterError> {
-        let Scene { serving, logger, object, memo, .. } = self.scene;
+        let ChangeContext { serving, logger, object, memo, .. } = self.context;
         let cause = self.cause(kwargs(self.change, None));
         let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object, change: Some(self.change) };
@@ -77,14 +76,14 @@ impl Level<'_> {
     ) -> Vec<Arc<Handler>> {
         let is_own = |it: &&Arc<Handler>| it.function.script == function.script;
         let (mut own, others): (Vec<_>, Vec<_>) = due.iter().partition(is_own);
-        let runner = self.scene.serving.runner();
+        let runner = self.context.serving.runner();
         for handler in &own {
             let backoff = handler.limits.backoff.unwrap_or(runner.settings.default_backoff);
             let kind = RaisedKind::Temporary(Some(backoff));
             let message = format!("the lifecycle {} failed: {}", self.chooser, raised.message);
             let raised = Raised { kind, message, trace: raised.trace.clone() };
             let outcome = runner.refuse(&self.attempt(handler, state), raised);
-            state.apply(&handler.id, &outcome, self.scene.serving.clock.now());
+            state.apply(&handler.id, &outcome, self.context.serving.clock.now());
         }
         let others = others.into_iter().cloned().collect::<Vec<_>>();
         let picked = pick(Lifecycle::default(), &others, state);
@@ -94,7 +93,7 @@ impl Level<'_> {
     }
 
     async fn call_all(&self, picked: &[Arc<Handler>], state: &mut State) {
-        let Scene { serving, attempts, patch, .. } = self.scene;
+        let ChangeContext { serving, attempts, patch, .. } = self.context;
         for handler in picked {
             let now = serving.clock.now();
             let number = attempts.begin(handler, state.record(&handler.id), now, patch);
@@ -120,7 +119,7 @@ impl Level<'_> {
         state: &State,
     ) -> Result<Vec<Arc<Handler>>, Raised> {
         let Some(first) = due.first() else { return Ok(Vec::new()) };
-        let Scene { serving, logger, memo, .. } = self.scene;
+        let ChangeContext { serving, logger, memo, .. } = self.context;
         let failed = |message: String| {
             let kind = RaisedKind::Arbitrary("Error".into());
             Raised { kind, message, trace: None }
@@ -140,7 +139,7 @@ impl Level<'_> {
     }
 
     fn attempt(&self, handler: &Arc<Handler>, state: &State) -> Try {
-        let Scene { serving, logger, memo, .. } = self.scene;
+        let ChangeContext { serving, logger, memo, .. } = self.context;
         let record = state.record(&handler.id);
         let field = handler.filters.field.as_ref();
         Try {
@@ -160,17 +159,18 @@ impl Level<'_> {
         let change = self.change.below(field);
         let (children, orders) = Children::of(Arc::clone(handler));
         let level = Level { change: &change, descendants: &descendants, ..*self };
-        let family = Family::new(level, self.edited.contains(&handler.id));
-        let runner = self.scene.serving.runner();
-        let outcome = runner.run_with(attempt, Some(children), |it| family.live(it, orders)).await;
+        let subhandlers = SubhandlerRun::new(level, self.edited.contains(&handler.id));
+        let runner = self.context.serving.runner();
+        let outcome =
+            runner.run_with(attempt, Some(children), |it| subhandlers.drive(it, orders)).await;
         Outcome { subrefs: descendants.ids(), ..outcome }
     }
 
     pub(super) fn cause(&self, change: ChangeCause) -> ObjectCause {
         ObjectCause {
-            resource: Arc::clone(&self.scene.serving.resource),
-            object: Arc::clone(self.scene.object),
-            patch: Arc::clone(self.scene.patch),
+            resource: Arc::clone(&self.context.serving.resource),
+            object: Arc::clone(self.context.object),
+            patch: Arc::clone(self.context.patch),
             detail: ObjectDetail::Change(change),
         }
     }

@@ -1,18 +1,18 @@
 //! Handles a change of one object: plans, runs the due handlers, settles.
 //!
 //! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/delivery.rs`. `level.rs` runs the handlers of one change, or the
-//! sub-handlers of one handler; `family.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
+//! sub-handlers of one handler; `subhandlers.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
 
 mod attempts;
-mod family;
 mod level;
 mod retry;
 mod settling;
+mod subhandlers;
 
 use std::sync::Arc;
 
 pub(super) use self::{attempts::Attempts, retry::Rate, settling::Settling};
-use self::{family::Descendants, level::Level};
+use self::{level::Level, subhandlers::Descendants};
 use super::{
     error::CycleError, generation::StreamContext, memory::Memory, permits::WorkerPermit,
     queue::Queue, undecided::FilterContext,
@@ -26,7 +26,7 @@ use crate::settings::FieldPath;
 
 /// The handling of one change.
 pub(super) struct Changing<'a> {
-    pub(super) scene: Scene<'a>,
+    pub(super) context: ChangeContext<'a>,
     pub(super) memory: &'a mut Memory,
     /// Knows the handlers whose filters cannot be decided yet.
     pub(super) filters: &'a FilterContext,
@@ -41,7 +41,7 @@ pub(super) struct Changing<'a> {
 
 /// What all handlers of one change of one object share.
 #[derive(Clone, Copy)]
-pub(super) struct Scene<'a> {
+pub(super) struct ChangeContext<'a> {
     pub(super) serving: &'a StreamContext,
     pub(super) logger: &'a Logger,
     pub(super) object: &'a Arc<Object>,
@@ -57,13 +57,13 @@ impl Changing<'_> {
         change: Change,
         answers: &mut Answers,
     ) -> Result<Option<Settling>, CycleError> {
-        let Scene { serving, logger, object, .. } = self.scene;
+        let ChangeContext { serving, logger, object, .. } = self.context;
         let is_held = self.is_held;
         let owned = &serving.handlers.changing;
         let nobody = Descendants::default();
         let edited = self.memory.waiting.as_ref().map(|it| it.edited(owned)).unwrap_or_default();
         let level = Level {
-            scene: self.scene,
+            context: self.context,
             change: &change,
             chooser: &serving.lifecycle,
             descendants: &nobody,
@@ -118,7 +118,7 @@ impl Changing<'_> {
 
     /// Writes the long lines at the start of a cycle, only if debug lines are enabled.
     fn announce(&self, change: &Change) {
-        let Scene { logger, object, .. } = self.scene;
+        let ChangeContext { logger, object, .. } = self.context;
         let Some(title) = change.reason.title() else { return };
         if !logger.is_enabled(LogLevel::Debug) {
             return;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::{self, Instant};
 
-use super::{Changing, Level, Scene};
+use super::{ChangeContext, Changing, Level};
 use crate::handling::asking::FilterRetries;
 use crate::logic::{
     cause::Change,
@@ -42,7 +42,7 @@ impl Changing<'_> {
         change: &Change,
         level: &Level<'_>,
     ) -> Option<(Change, Vec<Arc<Handler>>)> {
-        let Scene { serving, logger, object, .. } = self.scene;
+        let ChangeContext { serving, logger, object, .. } = self.context;
         let failed = Failed::of(&serving.settings.persistence, object.body());
         let which = serving.settings.reload.retry_failed;
         let (reason, edited) = failed.edited(&serving.handlers.changing, which)?;
@@ -65,7 +65,7 @@ impl Changing<'_> {
 
     /// Waits until this object may start. Returns false if something newer interrupts the wait.
     async fn is_in_turn(&self) -> bool {
-        let serving = self.scene.serving;
+        let serving = self.context.serving;
         let moment = serving.retries.reserve(serving.settings.reload.retry_rate);
         let wait = async {
             tokio::select! {
@@ -88,7 +88,7 @@ impl Level<'_> {
         mut answers: Answers,
         retries: FilterRetries<'_>,
     ) -> bool {
-        let Scene { serving, logger, object, memo, .. } = self.scene;
+        let ChangeContext { serving, logger, object, memo, .. } = self.context;
         let cause = self.cause(super::kwargs(self.change, None));
         let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object, change: Some(self.change) };

@@ -25,7 +25,7 @@ pub(super) struct Descendants<'a> {
 }
 
 /// The sub-handlers of one attempt of a handler.
-pub(super) struct Family<'a> {
+pub(super) struct SubhandlerRun<'a> {
     /// The context in which the sub-handlers run.
     level: Level<'a>,
     /// The progress of the sub-handlers that this attempt has reached.
@@ -61,10 +61,10 @@ impl<'a> Descendants<'a> {
     }
 }
 
-impl<'a> Family<'a> {
+impl<'a> SubhandlerRun<'a> {
     /// Creates the state of an attempt; no sub-handlers are declared yet.
     pub(super) fn new(level: Level<'a>, is_edited: bool) -> Self {
-        Family {
+        SubhandlerRun {
             level,
             state: State::default(),
             ordered: BTreeSet::new(),
@@ -74,8 +74,8 @@ impl<'a> Family<'a> {
     }
 
     /// Calls the handler and runs the sub-handlers that it orders; finally runs those that it has declared but not ordered.
-    pub(super) async fn live(mut self, invocation: Arc<Invocation>, mut orders: Orders) -> Ended {
-        let mut call = self.level.scene.serving.scripts.call(invocation);
+    pub(super) async fn drive(mut self, invocation: Arc<Invocation>, mut orders: Orders) -> Ended {
+        let mut call = self.level.context.serving.scripts.call(invocation);
         let ended = loop {
             tokio::select! {
                 biased; // a call that has ended orders nothing more
@@ -130,9 +130,9 @@ impl<'a> Family<'a> {
         }
         let chooser = chooser.unwrap_or(self.level.chooser);
         let level = Level { chooser, edited: &edited, ..self.level };
-        let serving = level.scene.serving;
+        let serving = level.context.serving;
         let storage = &serving.settings.persistence.progress_storage;
-        let body = level.scene.object.body();
+        let body = level.context.object.body();
         self.ordered.extend(ids(handlers).cloned());
         let selected = level.select(handlers, &mut Answers::default()).await?;
         let now = serving.clock.now();
@@ -143,13 +143,13 @@ impl<'a> Family<'a> {
         let due: Vec<_> = due.into_iter().filter(|it| !self.called.contains(&it.id)).collect();
         let called = level.run(&due, &mut self.state).await;
         self.called.extend(called.iter().map(|it| Arc::clone(&it.id)));
-        level.scene.attempts.keep_children(&self.state);
+        level.context.attempts.keep_children(&self.state);
         Ok(())
     }
 
     /// Returns the error to raise if some of these are unfinished. Sub-handlers whose filters do not match are not waited for.
     fn unfinished<'i>(&self, ids: impl Iterator<Item = &'i Arc<str>>) -> Option<Raised> {
-        let now = self.level.scene.serving.clock.now();
+        let now = self.level.context.serving.clock.now();
         let delay = ids.filter_map(|id| self.state.delay(id, now)).min()?;
         let kind = RaisedKind::Unfinished(Some(delay));
         Some(Raised { kind, message: "sub-handlers are not finished yet".into(), trace: None })
