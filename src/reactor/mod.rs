@@ -1,8 +1,8 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod background_tasks;
 mod backlog;
 mod change;
-mod companions;
 mod conclusion;
 mod cycle;
 mod daemon_sync;

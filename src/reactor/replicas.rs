@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    companions::Companions,
+    background_tasks::BackgroundTasks,
     operator::Failure,
     serve::{Serve, Shared},
 };
@@ -76,7 +76,7 @@ impl Serve<'_> {
         &self,
         replicas: &Replicas,
         shared: &Shared<'_>,
-        companions: &mut Companions,
+        tasks: &mut BackgroundTasks,
     ) -> Option<Venues> {
         if self.settings.peering.standalone {
             return None;
@@ -90,7 +90,7 @@ impl Serve<'_> {
             leadership: shared.leadership.clone(),
             health: self.operator.health.clone(),
         });
-        companions.add(|stop| peering.run(stop));
+        tasks.add(|stop| peering.run(stop));
         Some(venues)
     }
 }

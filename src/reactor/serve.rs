@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    background_tasks::BackgroundTasks,
     change::Rate,
-    companions::Companions,
     generation::{Candidates, Contexts, GenerationState, ReadyCandidate},
     memory::Memories,
     observer::{Observer, Target},
@@ -98,7 +98,7 @@ impl Serve<'_> {
         Ok(Some(replicas))
     }
 
-    /// Runs the streams and their companions until `stop`.
+    /// Runs the streams and the background tasks until `stop`.
     async fn serve(
         &self,
         shared: Shared<'_>,
@@ -107,8 +107,8 @@ impl Serve<'_> {
         stop: &CancellationToken,
     ) {
         let mut state = GenerationState::first(self.operator, Arc::clone(&self.settings));
-        let mut companions = self.companions(&state, &shared);
-        let venues = self.meet(replicas, &shared, &mut companions);
+        let mut tasks = self.tasks(&state, &shared);
+        let venues = self.meet(replicas, &shared, &mut tasks);
         let mut streams = StreamSet::new();
         if let Some(venues) = &venues {
             let (places, is_known) = observer.peerings();
@@ -159,7 +159,7 @@ impl Serve<'_> {
                         Some(Err(problem)) => ready.reject(Rejection::Selector(problem)),
                         Some(Ok(())) => {
                             state.take_over(&ready, self.operator, &shared.pauses);
-                            self.report_indexes(&state, &shared, &mut companions);
+                            self.report_indexes(&state, &shared, &mut tasks);
                             confirmed = Some(ready);
                         }
                     }
@@ -172,7 +172,7 @@ impl Serve<'_> {
         self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // Started together: workers finish their cycles while daemons and timers stop.
         future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
-        companions.end().await;
+        tasks.end().await;
     }
 
     /// Reports whether handlers have the resources that they select.
@@ -184,7 +184,7 @@ impl Serve<'_> {
     }
 
     /// Starts the tasks that run as long as the streams.
-    fn companions(&self, state: &GenerationState, shared: &Shared<'_>) -> Companions {
+    fn tasks(&self, state: &GenerationState, shared: &Shared<'_>) -> BackgroundTasks {
         // The metrics are reachable from the memories, so they must not keep them alive.
         let known = Arc::downgrade(&shared.memories);
         let help = "Objects known to the operator";
@@ -192,15 +192,15 @@ impl Serve<'_> {
         health
             .metrics()
             .sample("kopf_objects_known", help, move || known.upgrade().map_or(0, |it| it.count()));
-        let mut companions = Companions::new();
-        companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
-        companions.add(|stop| {
+        let mut tasks = BackgroundTasks::new();
+        tasks.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
+        tasks.add(|stop| {
             let (daemons, pauses) = (Arc::clone(&shared.daemons), shared.pauses.clone());
             let settings = Arc::clone(&self.settings);
             async move { daemons.stop_on_pause(&pauses, &settings.background, stop).await }
         });
-        self.report_indexes(state, shared, &mut companions);
-        companions
+        self.report_indexes(state, shared, &mut tasks);
+        tasks
     }
 
     /// Starts to report the readiness of the indexes, as soon as there are any.
@@ -208,12 +208,12 @@ impl Serve<'_> {
         &self,
         state: &GenerationState,
         shared: &Shared<'_>,
-        companions: &mut Companions,
+        tasks: &mut BackgroundTasks,
     ) {
         let has_indexes = state.live.generation.registry.has_indexes();
         if has_indexes && shared.readiness.begin_telling() {
             let (readiness, health) = (shared.readiness.clone(), self.operator.health.clone());
-            companions.add(|stop| indexes::watch(readiness, health, stop));
+            tasks.add(|stop| indexes::watch(readiness, health, stop));
         }
     }
 }

@@ -9,24 +9,24 @@ use tokio_util::sync::CancellationToken;
 /// The background tasks of one operator: peering, posting and the like.
 ///
 /// None of them can stop the operator: each logs its own errors and keeps running.
-pub(super) struct Companions {
+pub(super) struct BackgroundTasks {
     tasks: JoinSet<()>,
     stop: CancellationToken,
 }
 
-impl Companions {
+impl BackgroundTasks {
     /// Creates an empty set.
     pub(super) fn new() -> Self {
-        Companions { tasks: JoinSet::new(), stop: CancellationToken::new() }
+        BackgroundTasks { tasks: JoinSet::new(), stop: CancellationToken::new() }
     }
 
     /// Starts a task, which must end soon after its token is cancelled.
-    pub(super) fn add<F>(&mut self, life: impl FnOnce(CancellationToken) -> F)
+    pub(super) fn add<F>(&mut self, task: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let life: BoxFuture<'static, ()> = Box::pin(life(self.stop.clone()));
-        self.tasks.spawn(life);
+        let task: BoxFuture<'static, ()> = Box::pin(task(self.stop.clone()));
+        self.tasks.spawn(task);
     }
 
     /// Tells all tasks to stop, and waits for them.
