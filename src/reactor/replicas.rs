@@ -9,7 +9,7 @@ use super::{
 };
 use crate::features::{
     leadership::{Election, Leadership},
-    peering::{self, Common, Venues},
+    peering::{self, Common, PeeringTargets},
 };
 use crate::logic::{leadership::Terms, peering::Identity};
 use crate::ports::Cluster;
@@ -72,16 +72,16 @@ impl Replicas {
 
 impl Serve<'_> {
     /// Starts peering with other operators, unless the settings disable it.
-    pub(super) fn meet(
+    pub(super) fn start_peering(
         &self,
         replicas: &Replicas,
         shared: &Shared<'_>,
         tasks: &mut BackgroundTasks,
-    ) -> Option<Venues> {
+    ) -> Option<PeeringTargets> {
         if self.settings.peering.standalone {
             return None;
         }
-        let (venues, peering) = peering::prepare(Common {
+        let (targets, peering) = peering::prepare(Common {
             cluster: Arc::clone(shared.cluster),
             settings: Arc::clone(&self.settings),
             clock: self.operator.clock,
@@ -91,6 +91,6 @@ impl Serve<'_> {
             health: self.operator.health.clone(),
         });
         tasks.add(|stop| peering.run(stop));
-        Some(venues)
+        Some(targets)
     }
 }

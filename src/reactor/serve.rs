@@ -108,22 +108,22 @@ impl Serve<'_> {
     ) {
         let mut state = GenerationState::first(self.operator, Arc::clone(&self.settings));
         let mut tasks = self.tasks(&state, &shared);
-        let venues = self.meet(replicas, &shared, &mut tasks);
+        let peering_targets = self.start_peering(replicas, &shared, &mut tasks);
         let mut streams = StreamSet::new();
-        if let Some(venues) = &venues {
+        if let Some(peering_targets) = &peering_targets {
             let (places, is_known) = observer.peerings();
-            venues.set(places, is_known);
+            peering_targets.set(places, is_known);
             tokio::select! {
                 biased; // a stop during the start takes effect at once
                 () = stop.cancelled() => {}
-                () = venues.looked() => {}
+                () = peering_targets.all_read() => {}
             }
         }
         let mut confirmed = None;
         loop {
-            if let Some(venues) = &venues {
+            if let Some(peering_targets) = &peering_targets {
                 let (places, is_known) = observer.peerings();
-                venues.set(places, is_known);
+                peering_targets.set(places, is_known);
             }
             let targets = observer.targets();
             self.report(observer.problem());

@@ -7,8 +7,8 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Common, Looks, TARGET,
-    requests::{self, Errand, Reply, Request},
+    Common, ReadPlaces, TARGET,
+    requests::{self, Purpose, Reply, Request},
 };
 use crate::logic::{
     object::Object,
@@ -49,18 +49,18 @@ pub(super) struct Member {
     /// When our record was last renewed.
     announced: Option<Instant>,
     /// When the record of the first peer that pauses us expires.
-    look_at: Option<Instant>,
+    read_at: Option<Instant>,
     /// Whether the object was ever seen.
     is_seen: bool,
     /// The last problem; each is logged once.
     told: String,
     /// Reports that the object was read.
-    looks: Looks,
+    read_places: ReadPlaces,
 }
 
 impl Member {
     /// Creates a member that knows no peers yet.
-    pub(super) fn new(common: Common, place: Place, looks: Looks) -> Self {
+    pub(super) fn new(common: Common, place: Place, read_places: ReadPlaces) -> Self {
         Member {
             blocker: common.blocker(&place),
             common,
@@ -72,10 +72,10 @@ impl Member {
             dead: Vec::new(),
             announce_at: Instant::now(),
             announced: None,
-            look_at: None,
+            read_at: None,
             is_seen: false,
             told: String::new(),
-            looks,
+            read_places,
         }
     }
 
@@ -106,12 +106,12 @@ impl Member {
                         Some(Ok(StreamEvent::Object(kind, object))) => self.see(kind, &object),
                         Some(Ok(StreamEvent::Listed)) => {
                             self.miss();
-                            self.looked();
+                            self.note_read();
                         }
                         Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => {}
                         Some(Err(error)) => {
                             self.complain("watch", &error);
-                            self.looked();
+                            self.note_read();
                         }
                         // Streams never end.
                         None => break,
@@ -125,8 +125,8 @@ impl Member {
         self.leave().await;
     }
 
-    fn looked(&self) {
-        self.looks.send_if_modified(|it| it.insert(self.place.clone()));
+    fn note_read(&self) {
+        self.read_places.send_if_modified(|it| it.insert(self.place.clone()));
     }
 
     /// Starts the request that is due, unless another one is in progress.
@@ -135,18 +135,18 @@ impl Member {
             return;
         }
         let now = Instant::now();
-        let is_looking = self.look_at.is_some_and(|it| it <= now);
-        let errand = if !self.common.leadership.is_leading() {
-            is_looking.then_some(Errand::Look)
+        let is_reading = self.read_at.is_some_and(|it| it <= now);
+        let purpose = if !self.common.leadership.is_leading() {
+            is_reading.then_some(Purpose::Read)
         } else if !self.dead.is_empty() {
-            Some(Errand::Remove(std::mem::take(&mut self.dead)))
+            Some(Purpose::Remove(std::mem::take(&mut self.dead)))
         } else {
             // Our own change causes an event, which makes other operators read the object, too.
-            (is_looking || self.announce_at <= now).then_some(Errand::Announce)
+            (is_reading || self.announce_at <= now).then_some(Purpose::Announce)
         };
-        let Some(errand) = errand else { return };
+        let Some(purpose) = purpose else { return };
         let limit = (self.common.settings.peering.lifetime / PATIENCE_PARTS).max(RETRY);
-        self.request = Some(requests::begin(&self.common, &self.place, errand, limit));
+        self.request = Some(requests::begin(&self.common, &self.place, purpose, limit));
     }
 
     /// Returns when the next request is due.
@@ -155,13 +155,13 @@ impl Member {
             return None;
         }
         let announce_at = self.common.leadership.is_leading().then_some(self.announce_at);
-        announce_at.into_iter().chain(self.look_at).min()
+        announce_at.into_iter().chain(self.read_at).min()
     }
 
     fn take(&mut self, reply: Reply) {
         let now = Instant::now();
-        let is_looking = self.look_at.is_some_and(|it| it <= now);
-        let is_announcing = reply.errand == Errand::Announce;
+        let is_reading = self.read_at.is_some_and(|it| it <= now);
+        let is_announcing = reply.purpose == Purpose::Announce;
         match reply.answer {
             Some(Ok(object)) => {
                 if is_announcing {
@@ -170,7 +170,7 @@ impl Member {
                     self.tell_renewal("ok");
                 }
                 self.recover();
-                if is_looking {
+                if is_reading {
                     self.judge(&object);
                 }
             }
@@ -180,25 +180,25 @@ impl Member {
                     self.announce_at = now + self.period();
                     self.tell_renewal("not found");
                 }
-                if is_looking {
+                if is_reading {
                     self.judge_absence();
                 }
             }
             Some(Err(error)) => {
                 self.complain("update", &error);
-                self.retry(now, is_looking);
+                self.retry(now, is_reading);
             }
             None => {
                 self.complain("update", &"no response in time");
-                self.retry(now, is_looking);
+                self.retry(now, is_reading);
             }
         }
     }
 
-    fn retry(&mut self, now: Instant, is_looking: bool) {
+    fn retry(&mut self, now: Instant, is_reading: bool) {
         self.announce_at = self.announce_at.max(now + RETRY);
-        if is_looking {
-            self.look_at = Some(now + RETRY);
+        if is_reading {
+            self.read_at = Some(now + RETRY);
         }
     }
 
@@ -251,7 +251,7 @@ impl Member {
         self.known.forget_dead(now);
         if self.common.settings.peering.mandatory {
             // As at the start: without the object there is no agreement.
-            self.look_at = None;
+            self.read_at = None;
             self.miss();
         } else {
             self.conclude(now);
@@ -276,7 +276,7 @@ impl Member {
             }
         }
         pauses.set(&self.blocker, verdict.pause);
-        self.look_at = verdict.look_again.and_then(|it| self.start.checked_add(it));
+        self.read_at = verdict.look_again.and_then(|it| self.start.checked_add(it));
         // Our own old record is replaced, not removed.
         self.dead = verdict.dead.into_iter().filter(|it| it != identity).collect();
         if let Some(announced) = self.announced.filter(|_| !verdict.is_announced) {
@@ -292,8 +292,8 @@ impl Member {
             drop(time::timeout(LEAVE_TIMEOUT, request).await);
         }
         if self.common.leadership.is_leading() {
-            let errand = Errand::Remove(vec![self.common.identity.clone()]);
-            let reply = requests::begin(&self.common, &self.place, errand, LEAVE_TIMEOUT).await;
+            let purpose = Purpose::Remove(vec![self.common.identity.clone()]);
+            let reply = requests::begin(&self.common, &self.place, purpose, LEAVE_TIMEOUT).await;
             let problem = match reply.answer {
                 Some(Ok(_)) => None,
                 Some(Err(error)) if error.class == ErrorClass::Missing => None,

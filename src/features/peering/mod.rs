@@ -30,7 +30,7 @@ use crate::settings::Settings;
 const TARGET: &str = "kopf.peering";
 
 /// Maximum time that the start waits for the first read. A slow cluster must not delay the work for longer.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause before a member restarts after a bug.
 const RESTART_PAUSE: Duration = Duration::from_secs(5);
@@ -55,31 +55,35 @@ pub struct Common {
 }
 
 /// Sets the peering objects, on the side of the reactor.
-pub struct Venues {
+pub struct PeeringTargets {
     common: Common,
     places: watch::Sender<BTreeSet<Place>>,
-    looks: Looks,
+    read_places: ReadPlaces,
 }
 
 /// Follows the peering objects.
 pub struct Peering {
     common: Common,
     places: watch::Receiver<BTreeSet<Place>>,
-    looks: Looks,
+    read_places: ReadPlaces,
 }
 
 /// The peering objects that were read.
-type Looks = Arc<watch::Sender<BTreeSet<Place>>>;
+type ReadPlaces = Arc<watch::Sender<BTreeSet<Place>>>;
 
 /// Creates both sides; nothing is requested before [`Peering::run`].
-pub fn prepare(common: Common) -> (Venues, Peering) {
+pub fn prepare(common: Common) -> (PeeringTargets, Peering) {
     let (sender, places) = watch::channel(BTreeSet::new());
-    let looks = Looks::default();
-    let venues = Venues { common: common.clone(), places: sender, looks: Arc::clone(&looks) };
-    (venues, Peering { common, places, looks })
+    let read_places = ReadPlaces::default();
+    let peering_targets = PeeringTargets {
+        common: common.clone(),
+        places: sender,
+        read_places: Arc::clone(&read_places),
+    };
+    (peering_targets, Peering { common, places, read_places })
 }
 
-impl Venues {
+impl PeeringTargets {
     /// Follows these peering objects from now on. `is_known` tells whether the cluster has peering resources at all.
     ///
     /// A mandatory peering pauses the operator from this moment on, before any stream can start.
@@ -107,10 +111,10 @@ impl Venues {
 
     /// Waits until each peering object was read, within a time limit: a starting operator should see one with a higher priority
     /// before its own objects.
-    pub async fn looked(&self) {
-        let mut looks = self.looks.subscribe();
-        let all = looks.wait_for(|it| self.places.borrow().is_subset(it));
-        if time::timeout(LOOK_TIMEOUT, all).await.is_err() {
+    pub async fn all_read(&self) {
+        let mut read_places = self.read_places.subscribe();
+        let all = read_places.wait_for(|it| self.places.borrow().is_subset(it));
+        if time::timeout(READ_TIMEOUT, all).await.is_err() {
             tracing::warn!(
                 target: TARGET,
                 "Cannot read the peering objects yet: starting without knowledge of other operators."
@@ -134,10 +138,10 @@ impl Peering {
             for place in wanted {
                 running.entry(place.clone()).or_insert_with(|| {
                     let end = CancellationToken::new();
-                    members.spawn(meet(
+                    members.spawn(follow(
                         self.common.clone(),
                         place,
-                        Arc::clone(&self.looks),
+                        Arc::clone(&self.read_places),
                         end.clone(),
                     ));
                     end
@@ -160,9 +164,14 @@ impl Peering {
 
 /// Follows one peering object until told to stop, and returns it. A bug must not end this: two operators would handle the same
 /// objects.
-async fn meet(common: Common, place: Place, looks: Looks, end: CancellationToken) -> Place {
+async fn follow(
+    common: Common,
+    place: Place,
+    read_places: ReadPlaces,
+    end: CancellationToken,
+) -> Place {
     loop {
-        let member = Member::new(common.clone(), place.clone(), Arc::clone(&looks));
+        let member = Member::new(common.clone(), place.clone(), Arc::clone(&read_places));
         let Err(_panic) = AssertUnwindSafe(member.run(end.clone())).catch_unwind().await else {
             return place;
         };

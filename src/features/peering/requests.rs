@@ -14,13 +14,13 @@ use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 
 /// The purpose of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Errand {
+pub(super) enum Purpose {
     /// Renew our record.
     Announce,
     /// Remove these records.
     Remove(Vec<String>),
     /// Read the object.
-    Look,
+    Read,
 }
 
 /// A request in progress.
@@ -29,34 +29,34 @@ pub(super) type Request = BoxFuture<'static, Reply>;
 /// A request that has ended.
 pub(super) struct Reply {
     /// Its purpose.
-    pub(super) errand: Errand,
+    pub(super) purpose: Purpose,
     /// The response; `None` if it did not arrive in time.
     pub(super) answer: Option<Result<Object, ApiError>>,
 }
 
 /// Starts a request.
-pub(super) fn begin(common: &Common, place: &Place, errand: Errand, limit: Duration) -> Request {
+pub(super) fn begin(common: &Common, place: &Place, purpose: Purpose, limit: Duration) -> Request {
     let (common, place) = (common.clone(), place.clone());
     Box::pin(async move {
-        let answer = time::timeout(limit, send(&common, &place, &errand)).await.ok();
-        Reply { errand, answer }
+        let answer = time::timeout(limit, send(&common, &place, &purpose)).await.ok();
+        Reply { purpose, answer }
     })
 }
 
-async fn send(common: &Common, place: &Place, errand: &Errand) -> Result<Object, ApiError> {
+async fn send(common: &Common, place: &Place, purpose: &Purpose) -> Result<Object, ApiError> {
     let settings = &common.settings.peering;
-    match errand {
-        Errand::Announce => {
+    match purpose {
+        Purpose::Announce => {
             let record =
                 Record { priority: settings.priority, lifetime: settings.lifetime, message: None };
             let now = common.clock.now();
             patch(common, place, &peering::announcement(&common.identity, &record, now)).await
         }
-        Errand::Remove(identities) => {
+        Purpose::Remove(identities) => {
             let identities = identities.iter().map(String::as_str);
             patch(common, place, &peering::removal(identities)).await
         }
-        Errand::Look => {
+        Purpose::Read => {
             let (resource, namespace) = place;
             let namespace = namespace.as_deref();
             common.cluster.get(Address { resource, namespace, name: &settings.name }).await
