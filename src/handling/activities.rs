@@ -37,13 +37,13 @@ pub struct Activity {
 
 /// An activity that runs repeatedly, each time with the handlers of the generation that took over last: login or probe.
 #[derive(Clone)]
-pub struct Standing {
+pub struct RepeatedActivity {
     /// Login or probe.
     pub kind: Kind,
     /// The source of the handlers.
     pub current: Current,
     /// The handlers to run if that generation has none: whether scripts log in is decided at the start.
-    pub otherwise: Vec<Arc<Handler>>,
+    pub fallback: Vec<Arc<Handler>>,
     /// The kwarg `settings`.
     pub settings: Arc<Mutex<Settings>>,
     /// The operator's memo.
@@ -56,7 +56,7 @@ pub struct Standing {
     pub execution: Execution,
 }
 
-impl Standing {
+impl RepeatedActivity {
     /// Runs all handlers to their end; see [`run`].
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Standing {
             facilities: &live.facilities,
         };
         let own = live.generation.registry.activities(self.kind);
-        let handlers = if own.is_empty() { self.otherwise.clone() } else { own };
+        let handlers = if own.is_empty() { self.fallback.clone() } else { own };
         let (settings, memo) = (Arc::clone(&self.settings), self.memo.clone());
         run(runner, &Activity { kind: self.kind, handlers, settings, memo, logins }).await
     }

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::features::probes::{BindError, Endpoint, Listener, Liveness, Routes};
-use crate::handling::activities::Standing;
+use crate::handling::activities::RepeatedActivity;
 use crate::ports::Health;
 
 /// The liveness endpoint, if configured.
@@ -22,7 +22,7 @@ impl Probing {
     /// If the address cannot be bound.
     pub(super) async fn start(
         endpoint: Option<Endpoint>,
-        probe: Standing,
+        probe: RepeatedActivity,
         health: &Health,
     ) -> Result<Self, BindError> {
         let (mut serving, stop) = (JoinSet::new(), CancellationToken::new());

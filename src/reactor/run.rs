@@ -18,7 +18,7 @@ use super::{
 };
 use crate::features::probes::{Counted, Endpoint};
 use crate::handling::{
-    activities::{self, Activity, Standing},
+    activities::{self, Activity, RepeatedActivity},
     run::Runner,
 };
 use crate::logic::{
@@ -162,8 +162,8 @@ impl OperatorContext {
     /// Returns the inputs for a connection at this moment.
     fn connecting(&self) -> Connecting {
         let settings = self.settings();
-        let login = self.standing(Kind::Login, &settings);
-        let login = (!login.otherwise.is_empty()).then(|| login.into_login());
+        let login = self.repeated_activity(Kind::Login, &settings);
+        let login = (!login.fallback.is_empty()).then(|| login.into_login());
         Connecting { settings, login }
     }
 
@@ -232,7 +232,7 @@ impl OperatorContext {
             lifecycle: plan.lifecycle,
             identity: plan.identity,
         };
-        let probe = self.standing(Kind::Probe, settings);
+        let probe = self.repeated_activity(Kind::Probe, settings);
         let probing = Probing::start(plan.liveness, probe, &self.health).await?;
         let connect = self.connect(settings, poster);
         let served = serve.run(&plan.scope, connect, plan.candidates, stop).await;
@@ -260,14 +260,14 @@ impl OperatorContext {
         Ok(())
     }
 
-    fn standing(&self, kind: Kind, settings: &Settings) -> Standing {
+    fn repeated_activity(&self, kind: Kind, settings: &Settings) -> RepeatedActivity {
         // A connection made with login handlers keeps needing them.
         let is_needed = kind == Kind::Login;
         let at_start = is_needed.then(|| self.current.get().generation.registry.activities(kind));
-        Standing {
+        RepeatedActivity {
             kind,
             current: self.current.clone(),
-            otherwise: at_start.unwrap_or_default(),
+            fallback: at_start.unwrap_or_default(),
             settings: Arc::clone(&self.settings),
             memo: self.memo.clone(),
             scripts: Arc::clone(&self.scripts),

@@ -6,21 +6,21 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::handling::activities::{ActivityError, Standing};
+use crate::handling::activities::{ActivityError, RepeatedActivity};
 
 /// How long a result is reused; the same as in Kopf.
 const FRESH: Duration = Duration::from_secs(10);
 
 /// The probe handlers of an operator and their last results.
 pub struct Liveness {
-    probe: Standing,
+    probe: RepeatedActivity,
     /// Locked during a run: other requests wait for its result.
     last: Mutex<Option<(Instant, Bytes)>>,
 }
 
 impl Liveness {
     /// Creates it without results.
-    pub fn new(probe: Standing) -> Self {
+    pub fn new(probe: RepeatedActivity) -> Self {
         Liveness { probe, last: Mutex::new(None) }
     }
 
