@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::Kin;
+use super::ObjectPacker;
 use crate::logic::object::{Header, Object, ObjectRef};
 
 /// An object as its latest event showed it. Clones share it.
@@ -19,12 +19,12 @@ use crate::logic::object::{Header, Object, ObjectRef};
 /// There may be many thousands of these, unread for days. While unread, an object is kept as compressed JSON, without the parts
 /// that scripts never see.
 #[derive(Clone, Debug)]
-pub struct LiveObject(Arc<Living>);
+pub struct LiveObject(Arc<Shared>);
 
 #[derive(Debug)]
-struct Living {
+struct Shared {
     /// Compresses objects of this resource; only for objects that are kept long.
-    kin: Option<Arc<Kin>>,
+    packer: Option<Arc<ObjectPacker>>,
     latest: Mutex<Latest>,
     /// The version made by the operator's last request; zero if the version is not a number.
     own_version: AtomicU64,
@@ -44,17 +44,17 @@ impl LiveObject {
     /// Wraps an object that exists anyway and is shown briefly.
     pub fn new(object: Arc<Object>) -> Self {
         let latest = Latest { packed: Box::default(), object: Some(object), version: 0 };
-        LiveObject::living(latest, None)
+        LiveObject::share(latest, None)
     }
 
     /// Keeps an object for a long time, compressed.
-    pub fn kept(object: &Arc<Object>, kin: &Arc<Kin>) -> Self {
-        LiveObject::living(Latest::of(object, Some(kin)), Some(Arc::clone(kin)))
+    pub fn kept(object: &Arc<Object>, packer: &Arc<ObjectPacker>) -> Self {
+        LiveObject::share(Latest::of(object, Some(packer)), Some(Arc::clone(packer)))
     }
 
-    fn living(latest: Latest, kin: Option<Arc<Kin>>) -> Self {
+    fn share(latest: Latest, packer: Option<Arc<ObjectPacker>>) -> Self {
         let (latest, own_version) = (Mutex::new(latest), AtomicU64::default());
-        LiveObject(Arc::new(Living { kin, latest, own_version }))
+        LiveObject(Arc::new(Shared { packer, latest, own_version }))
     }
 
     /// Returns the latest state. The parsed object is kept until [`LiveObject::rest`].
@@ -80,8 +80,8 @@ impl LiveObject {
             read = Header::read(&self.unpack(&latest.packed)).unwrap_or_default();
             &read
         };
-        match &self.0.kin {
-            Some(kin) => header.reference_in(kin.resource()),
+        match &self.0.packer {
+            Some(packer) => header.reference_in(packer.resource()),
             None => header.reference(),
         }
     }
@@ -103,7 +103,7 @@ impl LiveObject {
 
     /// Replaces the object with a newer state.
     pub fn set(&self, object: &Arc<Object>) {
-        let latest = Latest::of(object, self.0.kin.as_deref());
+        let latest = Latest::of(object, self.0.packer.as_deref());
         let mut present = self.lock();
         let version = present.version.wrapping_add(1);
         *present = Latest { version, ..latest };
@@ -118,7 +118,7 @@ impl LiveObject {
     }
 
     fn unpack(&self, packed: &[u8]) -> Vec<u8> {
-        self.0.kin.as_ref().map(|it| it.unpack(packed)).unwrap_or_default()
+        self.0.packer.as_ref().map(|it| it.unpack(packed)).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Latest> {
@@ -128,9 +128,10 @@ impl LiveObject {
 }
 
 impl Latest {
-    fn of(object: &Arc<Object>, kin: Option<&Kin>) -> Self {
+    fn of(object: &Arc<Object>, packer: Option<&ObjectPacker>) -> Self {
         let text = object.essential_bytes();
-        let packed = kin.filter(|_| !text.is_empty()).map(|it| it.pack(&text)).unwrap_or_default();
+        let packed =
+            packer.filter(|_| !text.is_empty()).map(|it| it.pack(&text)).unwrap_or_default();
         let object = packed.is_empty().then(|| Arc::clone(object));
         Latest { packed, object, version: 0 }
     }
@@ -142,12 +143,12 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Kin, LiveObject};
+    use super::{LiveObject, ObjectPacker};
     use crate::logic::{object::Object, resource::Resource};
 
-    fn kin() -> Arc<Kin> {
+    fn packer() -> Arc<ObjectPacker> {
         let resource = Resource { kind: "Pod".into(), version: "v1".into(), ..Resource::default() };
-        Arc::new(Kin::of(Arc::new(resource)))
+        Arc::new(ObjectPacker::of(Arc::new(resource)))
     }
 
     fn object(number: u32) -> Arc<Object> {
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn it_shows_the_latest_state_also_after_a_rest() {
-        let live = LiveObject::kept(&object(1), &kin());
+        let live = LiveObject::kept(&object(1), &packer());
         let clone = live.clone();
         assert_eq!(live.get().body()["spec"], 1);
         let version = live.version();
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn its_identity_is_known_also_at_rest() {
-        let live = LiveObject::kept(&object(1), &kin());
+        let live = LiveObject::kept(&object(1), &packer());
         let at_rest = live.reference();
         assert_eq!((&*at_rest.name, &*at_rest.kind, &*at_rest.api_version), ("n", "Pod", "v1"));
         let _seen = live.get();
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn an_object_without_bytes_is_kept() {
         let tree = Arc::new(Object::from_value(json!({ "spec": 1 })));
-        let live = LiveObject::kept(&tree, &kin());
+        let live = LiveObject::kept(&tree, &packer());
         live.rest();
         assert!(Arc::ptr_eq(&live.get(), &tree));
     }

@@ -10,7 +10,6 @@ mod current;
 mod facilities;
 mod health;
 mod indexes;
-mod kin;
 mod kube;
 mod leadership;
 mod live;
@@ -18,6 +17,7 @@ mod logger;
 mod login;
 mod memo;
 mod metrics;
+mod object_packer;
 mod pauses;
 mod posts;
 mod reloads;
@@ -36,7 +36,6 @@ pub use current::{Current, LiveGeneration};
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes, entry_bytes};
-pub use kin::Kin;
 pub use kube::{Demand, Dial, Kube, LookupError, Verb};
 pub use leadership::Leadership;
 pub use live::LiveObject;
@@ -46,13 +45,14 @@ pub use memo::{Document, Memo, WeakDocument};
 pub use metrics::{
     CallLabels, HandlerLabels, Metrics, ReloadLabels, RequestLabels, ResourceLabels, RestartLabels,
 };
+pub use object_packer::ObjectPacker;
 pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use script_series::{Change, SERIES_MAX, ScriptSeries, SeriesLabels};
 pub use scripts::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
-    ObjectDetail, PatchCell, Scripts, SharedPatch,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, ClearOnDrop, Invocation,
+    ObjectCause, ObjectDetail, PatchCell, Scripts, SharedPatch,
 };
 pub use stopped::{Stopped, Waiting};
 

@@ -135,9 +135,9 @@ impl From<Patch> for PatchCell {
 
 /// Drops the functions of a patch when it is dropped itself: scripts can hold the patch, and its functions would keep them alive.
 #[derive(Debug)]
-pub struct Emptied(pub SharedPatch);
+pub struct ClearOnDrop(pub SharedPatch);
 
-impl Drop for Emptied {
+impl Drop for ClearOnDrop {
     fn drop(&mut self) {
         self.0.forget_functions();
     }

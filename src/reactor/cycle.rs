@@ -37,7 +37,7 @@ use crate::logic::{
     selection::{self, Certainty},
 };
 use crate::ports::{
-    Address, Emptied, ErrorClass, Logger, Memo, NewerEvents as _, ObjectCause, ObjectDetail,
+    Address, ClearOnDrop, ErrorClass, Logger, Memo, NewerEvents as _, ObjectCause, ObjectDetail,
     SharedPatch,
 };
 
@@ -114,7 +114,7 @@ impl Cycle<'_> {
         }
         let patch = SharedPatch::default();
         // Also when the cycle fails.
-        let _emptied = Emptied(Arc::clone(&patch));
+        let _clear = ClearOnDrop(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
         let mut filters = FilterContext::new(self.memory);
         self.index(&memo, &filters).await;

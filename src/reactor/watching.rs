@@ -20,7 +20,7 @@ use crate::logic::{
     outcome::LogLevel,
     selection, state,
 };
-use crate::ports::{Cause, Emptied, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
+use crate::ports::{Cause, ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
 
 /// The handlers of one script, and the changes that they request.
 struct Group {
@@ -28,14 +28,14 @@ struct Group {
     patch: SharedPatch,
     attempts: Attempts,
     /// Drops the patch's functions, also if the cycle fails.
-    _emptied: Emptied,
+    _clear: ClearOnDrop,
 }
 
 impl Group {
     fn of(handlers: Vec<Arc<Handler>>) -> Self {
         let patch = SharedPatch::default();
-        let emptied = Emptied(Arc::clone(&patch));
-        Group { handlers, patch, attempts: Attempts::default(), _emptied: emptied }
+        let clear = ClearOnDrop(Arc::clone(&patch));
+        Group { handlers, patch, attempts: Attempts::default(), _clear: clear }
     }
 }
 

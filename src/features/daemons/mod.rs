@@ -26,7 +26,7 @@ pub use self::{
 use std::sync::Arc;
 
 use crate::logic::resource::Resource;
-use crate::ports::{Clock, Cluster, Kin, Scripts};
+use crate::ports::{Clock, Cluster, ObjectPacker, Scripts};
 use crate::settings::Settings;
 
 /// What all daemons and timers of one resource share.
@@ -34,7 +34,7 @@ pub struct Base {
     /// The resource of their objects.
     pub resource: Arc<Resource>,
     /// Compresses their objects.
-    pub kin: Arc<Kin>,
+    pub packer: Arc<ObjectPacker>,
     /// The target of their patches.
     pub cluster: Arc<dyn Cluster>,
     /// The scripts with their functions.

@@ -149,7 +149,7 @@ impl ObjectDaemons {
         let shared = self.shared.get_or_insert_with(|| {
             let changed = Moment::default();
             changed.set(self.changed.into());
-            let live = LiveObject::kept(host.object, &base.kin);
+            let live = LiveObject::kept(host.object, &base.packer);
             Arc::new(DaemonShared { live, changed, memo: host.memo.clone() })
         });
         if let Some(daemon) = base.daemons.spawn(base, shared, current) {

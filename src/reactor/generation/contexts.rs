@@ -10,7 +10,7 @@ use crate::features::{
     indexes::{Hold, Ids},
 };
 use crate::logic::{generation, lifecycle::Lifecycle, registry::ResourceHandlers};
-use crate::ports::Kin;
+use crate::ports::ObjectPacker;
 use crate::reactor::{observer::Target, run::OperatorContext, serve::Shared};
 
 /// The sources of all streams' contexts.
@@ -87,10 +87,10 @@ impl Contexts<'_> {
         if let Some(same) = before.filter(|it| Arc::ptr_eq(&it.settings, &state.settings)) {
             return Arc::clone(same);
         }
-        let kin = || Arc::new(Kin::of(Arc::clone(&target.0)));
+        let packer = || Arc::new(ObjectPacker::of(Arc::clone(&target.0)));
         Arc::new(daemons::Base {
             resource: Arc::clone(&target.0),
-            kin: before.map_or_else(kin, |it| Arc::clone(&it.kin)),
+            packer: before.map_or_else(packer, |it| Arc::clone(&it.packer)),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&operator.scripts),
             settings: Arc::clone(&state.settings),

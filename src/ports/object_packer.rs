@@ -12,15 +12,15 @@ const SAMPLE_MAX: usize = 16 << 10;
 /// Compresses the JSON of objects of one resource. The first object serves as the dictionary, so little more than the differences
 /// is kept of the others.
 #[derive(Debug)]
-pub struct Kin {
+pub struct ObjectPacker {
     resource: Arc<Resource>,
     sample: OnceLock<Box<[u8]>>,
 }
 
-impl Kin {
+impl ObjectPacker {
     /// Creates a packer for the objects of this resource.
     pub fn of(resource: Arc<Resource>) -> Self {
-        Kin { resource, sample: OnceLock::new() }
+        ObjectPacker { resource, sample: OnceLock::new() }
     }
 
     /// Returns the resource.
@@ -44,7 +44,7 @@ impl Kin {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Kin, SAMPLE_MAX};
+    use super::{Arc, ObjectPacker, SAMPLE_MAX};
 
     fn text(number: u32) -> Vec<u8> {
         let text = format!(
@@ -54,18 +54,18 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_are_alike_the_difference_is_kept() {
-        let kin = Kin::of(Arc::default());
+    fn similar_objects_are_kept_as_differences() {
+        let packer = ObjectPacker::of(Arc::default());
         for number in [1, 2, 12_345] {
-            let packed = kin.pack(&text(number));
+            let packed = packer.pack(&text(number));
             assert!(packed.len() < text(number).len() / 2, "{} bytes", packed.len());
-            assert_eq!(kin.unpack(&packed), text(number));
+            assert_eq!(packer.unpack(&packed), text(number));
         }
     }
 
     #[test]
-    fn any_text_comes_back() {
-        let kin = Kin::of(Arc::default());
+    fn every_text_is_restored() {
+        let packer = ObjectPacker::of(Arc::default());
         let noise = |length: usize| {
             let mut state = 1_u32;
             let mut next = || {
@@ -76,8 +76,8 @@ mod tests {
         };
         for length in [0, 1, 3, 5, 12, 100, SAMPLE_MAX, 5 * SAMPLE_MAX] {
             let (first, again) = (noise(length), text(1).repeat(length / 64));
-            assert_eq!(kin.unpack(&kin.pack(&first)), first);
-            assert_eq!(kin.unpack(&kin.pack(&again)), again);
+            assert_eq!(packer.unpack(&packer.pack(&first)), first);
+            assert_eq!(packer.unpack(&packer.pack(&again)), again);
         }
     }
 }
