@@ -87,7 +87,7 @@ impl RepeatedActivity {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.execution,
-            facilities: &live.facilities,
+            services: &live.services,
         };
         let own = live.generation.registry.activities(self.kind);
         let handlers = if own.is_empty() { self.fallback.clone() } else { own };

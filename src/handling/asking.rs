@@ -17,7 +17,7 @@ use crate::logic::{
     selection::Ask,
     undecided::{Failed, Undecided},
 };
-use crate::ports::{Cause, Facilities, Invocation, Logger, Memo, ObjectCause, Scripts};
+use crate::ports::{CallServices, Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
 
 /// Time limit of a function that decides about other functions: a filter, a lifecycle, a selector. Such a function has little to
 /// wait for, and others wait for it.
@@ -40,7 +40,7 @@ pub struct Asker<'a> {
     /// The logger for lines of the filters.
     pub logger: &'a Logger,
     /// The services that every call can reach.
-    pub facilities: &'a Arc<Facilities>,
+    pub services: &'a Arc<CallServices>,
 }
 
 /// A failed filter of a sub-handler, which is an error of its parent.
@@ -166,7 +166,7 @@ impl Asker<'_> {
             cause: Cause::Object(self.cause.clone()),
             memo: self.memo.clone(),
             logger: self.logger.clone(),
-            facilities: Arc::clone(self.facilities),
+            services: Arc::clone(self.services),
             children: None,
         })
     }

@@ -20,7 +20,7 @@ use crate::logic::{
     python_text, undecided,
 };
 use crate::ports::{
-    Attempt, Cause, Children, Clock, Facilities, Invocation, Logger, Memo, Scripts,
+    Attempt, CallServices, Cause, Children, Clock, Invocation, Logger, Memo, Scripts,
 };
 use crate::settings::Execution;
 
@@ -34,7 +34,7 @@ pub struct Runner<'a> {
     /// The default options of handlers.
     pub settings: &'a Execution,
     /// The services that every call can reach.
-    pub facilities: &'a Arc<Facilities>,
+    pub services: &'a Arc<CallServices>,
 }
 
 /// One attempt before its start.
@@ -95,7 +95,7 @@ impl Runner<'_> {
         children: Option<Children>,
         call: impl FnOnce(Arc<Invocation>) -> F,
     ) -> Outcome {
-        let leadership = &self.facilities.leadership;
+        let leadership = &self.services.leadership;
         // Nothing starts or continues when another replica may lead.
         let begun = match leadership.while_acting(async { self.begin(attempt, children) }).await {
             Ok(begun) => begun,
@@ -137,14 +137,14 @@ impl Runner<'_> {
             return Err(Box::new(outcome));
         }
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
-        let facilities = Arc::clone(self.facilities);
+        let services = Arc::clone(self.services);
         let invocation = Invocation {
             handler: handler.inside(),
             attempt: Some(attempt),
             cause,
             memo,
             logger,
-            facilities,
+            services,
             children,
         };
         Ok(Begun { handler, invocation: Arc::new(invocation) })

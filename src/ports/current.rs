@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Facilities;
+use super::CallServices;
 use crate::logic::generation::Generation;
 
 /// A generation that serves calls, and what those calls can reach. Several can be live at once: every caller holds the generation
@@ -14,7 +14,7 @@ pub struct LiveGeneration {
     /// The handlers of this generation.
     pub generation: Generation,
     /// Its indexes and the operator's services.
-    pub facilities: Arc<Facilities>,
+    pub services: Arc<CallServices>,
 }
 
 /// The generation that took over last, which runs the activities of the operator. Clones share it.

@@ -3,11 +3,11 @@
 //! The adapters (`cluster/`, `scripting/`, `testing/`) implement them; `handling/`, `features/` and `reactor/` know nothing else of
 //! the environment.
 
+mod call_services;
 mod children;
 mod clock;
 mod cluster;
 mod current;
-mod facilities;
 mod health;
 mod indexes;
 mod kube;
@@ -26,6 +26,7 @@ mod scripts;
 mod stopped;
 
 pub use crate::logic::filters::Question;
+pub use call_services::CallServices;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::{Clock, Steps, until};
 pub use cluster::{
@@ -33,7 +34,6 @@ pub use cluster::{
     NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
 pub use current::{Current, LiveGeneration};
-pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes, entry_bytes};
 pub use kube::{Demand, Dial, Kube, LookupError, Verb};

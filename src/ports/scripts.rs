@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::{BoxFuture, Children, Facilities, LiveObject, Logger, Memo, NativeLogins, Stopped};
+use super::{BoxFuture, CallServices, Children, LiveObject, Logger, Memo, NativeLogins, Stopped};
 use crate::logic::{
     diff::Diff,
     filters::Question,
@@ -158,7 +158,7 @@ pub struct Invocation {
     /// `ctx.logger`
     pub logger: Logger,
     /// The services that every call can reach.
-    pub facilities: Arc<Facilities>,
+    pub services: Arc<CallServices>,
     /// The sub-handlers; `None` where none are allowed.
     pub children: Option<Children>,
 }

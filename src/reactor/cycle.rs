@@ -232,7 +232,7 @@ impl Cycle<'_> {
     /// Leaves an object alone that cannot be read: its handlers would see an empty one. The next version brings it back.
     fn pass_over(&mut self, problem: &Unreadable) {
         let header = self.event.object.header();
-        self.serving.facilities.indexes.remove(&Owner::of(header));
+        self.serving.services.indexes.remove(&Owner::of(header));
         self.serving.hold.indexed(header);
         self.calls.indexed();
         self.queue.show(self.calls.version);
@@ -268,7 +268,7 @@ impl Cycle<'_> {
         };
         let header = self.event.object.header();
         if self.event.event_type == Some(EventType::Deleted) {
-            serving.facilities.indexes.remove(&Owner::of(header));
+            serving.services.indexes.remove(&Owner::of(header));
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
             let news = self.event.new_handlers.as_ref().map(|it| &it.indexes);

@@ -26,7 +26,7 @@ impl Replicas {
     /// Joins the leader election, if the settings enable it.
     pub(super) fn start(serve: &Serve<'_>, cluster: &Arc<dyn Cluster>) -> Result<Self, Failure> {
         let settings = &serve.settings.leadership;
-        let leadership = serve.operator.current.get().facilities.leadership.clone();
+        let leadership = serve.operator.current.get().services.leadership.clone();
         if !settings.enabled {
             let identity = serve.identity.peer.clone();
             return Ok(Replicas { election: None, leadership, identity });

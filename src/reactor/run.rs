@@ -28,8 +28,8 @@ use crate::logic::{
     peering::Identity,
 };
 use crate::ports::{
-    ApiError, Clock, Cluster, Current, Facilities, Health, HealthState, Indexes, Kube, Leadership,
-    LiveGeneration, Memo, NativeLogins, Posts, Scripts,
+    ApiError, CallServices, Clock, Cluster, Current, Health, HealthState, Indexes, Kube,
+    Leadership, LiveGeneration, Memo, NativeLogins, Posts, Scripts,
 };
 use crate::settings::Settings;
 
@@ -52,7 +52,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let settings = Arc::new(operator.settings());
     warn_of_plain_finalizer(&settings.persistence.finalizer);
     operator.scripts.configure(&settings);
-    let posts = operator.current.get().facilities.posts.clone();
+    let posts = operator.current.get().services.posts.clone();
     posts.listen();
     let mut poster = Poster::start(&posts, &settings, operator.clock);
     let served = operator.serve(plan, &settings, &mut poster, &stop).await;
@@ -116,7 +116,7 @@ impl OperatorContext {
     fn new(operator: Operator) -> (Self, Plan, Connect) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
         let Operator { connect, health, liveness, identity, reloads, .. } = operator;
-        let facilities = Facilities {
+        let services = CallServices {
             indexes: Indexes::new(registry.indexes()),
             posts: Posts::new(Arc::clone(&settings)),
             clock,
@@ -127,7 +127,7 @@ impl OperatorContext {
             Generation { version: Version::FIRST, registry, lifecycle: scripts.lifecycle() };
         let context = OperatorContext {
             scripts: Arc::new(Counted::new(scripts, health.metrics().clone())),
-            current: Current::new(LiveGeneration { generation, facilities: Arc::new(facilities) }),
+            current: Current::new(LiveGeneration { generation, services: Arc::new(services) }),
             settings,
             clock,
             steady: clock.steady(),
@@ -140,7 +140,7 @@ impl OperatorContext {
 
     /// Allows scripts and the operator to connect to the cluster: the first use connects. This may be in a start-up handler.
     fn open(&self, connect: Connect) -> Closing {
-        let kube = self.current.get().facilities.kube.clone();
+        let kube = self.current.get().services.kube.clone();
         let context = self.clone();
         kube.open(Arc::clone(&self.settings), Box::new(move || connect(context.connecting())));
         Closing(kube)
@@ -152,7 +152,7 @@ impl OperatorContext {
         settings: &Arc<Settings>,
         poster: &mut Poster,
     ) -> Result<Arc<dyn Cluster>, ApiError> {
-        let cluster = self.current.get().facilities.kube.cluster().await?;
+        let cluster = self.current.get().services.kube.cluster().await?;
         // Scripts may have connected before start-up handlers changed the settings.
         cluster.configure(Arc::clone(settings));
         poster.connected(&cluster);
@@ -247,7 +247,7 @@ impl OperatorContext {
             scripts: &*self.scripts,
             clock: self.steady,
             settings: &self.settings().execution,
-            facilities: &live.facilities,
+            services: &live.services,
         };
         let activity = Activity {
             kind,

@@ -121,7 +121,7 @@ impl Worker {
         let mut serving = self.shared.get();
         let reference = Arc::new(event.object.header().reference_in(&serving.resource));
         let logger = Logger::of_object(LoggerKind::Local, reference);
-        let logger = logger.posting(&serving.facilities.posts);
+        let logger = logger.posting(&serving.services.posts);
         let is_gone = event.event_type == Some(EventType::Deleted);
         if !is_gone && !self.pass_throttle(&serving, memory, &logger).await {
             return None;

@@ -91,7 +91,7 @@ pub(crate) fn post(
     let said = function.read(rest).map_err(named)?;
     let mut about = Vec::new();
     collect(&objects, present, &mut about).map_err(named)?;
-    let posts = &present.facilities.posts;
+    let posts = &present.services.posts;
     let settings = posts.settings();
     let backoffs = said.backoffs.clone().unwrap_or_else(|| settings.default_backoffs.clone());
     let Some(note) = function.note(&settings, said, error.as_ref()).map_err(named)? else {

@@ -41,7 +41,7 @@ pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invo
         cause: Cause::Object(cause),
         memo: Memo::default(),
         logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-        facilities: Arc::default(),
+        services: Arc::default(),
         children: None,
     }
 }

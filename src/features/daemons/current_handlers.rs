@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::logic::handler::Handler;
-use crate::ports::Facilities;
+use crate::ports::CallServices;
 
 /// A handler that daemons or timers of many objects run, in its latest generation.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Bound {
     /// The handler.
     pub handler: Arc<Handler>,
     /// The services, which belong to the same generation.
-    pub facilities: Arc<Facilities>,
+    pub services: Arc<CallServices>,
 }
 
 /// The handlers of one resource.
@@ -29,9 +29,9 @@ pub struct Bound {
 pub struct CurrentHandlers(Mutex<Vec<Arc<CurrentHandler>>>);
 
 impl CurrentHandler {
-    fn new(handler: &Arc<Handler>, facilities: &Arc<Facilities>) -> Self {
-        let (handler, facilities) = (Arc::clone(handler), Arc::clone(facilities));
-        CurrentHandler(Mutex::new(Arc::new(Bound { handler, facilities })))
+    fn new(handler: &Arc<Handler>, services: &Arc<CallServices>) -> Self {
+        let (handler, services) = (Arc::clone(handler), Arc::clone(services));
+        CurrentHandler(Mutex::new(Arc::new(Bound { handler, services })))
     }
 
     /// Returns the present handler. Callers must get it once for each call.
@@ -47,16 +47,16 @@ impl CurrentHandler {
 
 impl CurrentHandlers {
     /// Replaces the handlers with those of the next generation, or with others of the same one.
-    pub fn renew(&self, handlers: &[Arc<Handler>], facilities: &Arc<Facilities>) {
+    pub fn renew(&self, handlers: &[Arc<Handler>], services: &Arc<CallServices>) {
         let mut all = self.lock();
         all.retain(|current| {
             let before = current.get();
             let now = handlers.iter().find(|it| it.is_same(&before.handler));
-            now.inspect(|it| current.replace(CurrentHandler::new(it, facilities))).is_some()
+            now.inspect(|it| current.replace(CurrentHandler::new(it, services))).is_some()
         });
         for handler in handlers {
             if !all.iter().any(|it| it.get().handler.is_same(handler)) {
-                all.push(Arc::new(CurrentHandler::new(handler, facilities)));
+                all.push(Arc::new(CurrentHandler::new(handler, services)));
             }
         }
     }

@@ -216,7 +216,7 @@ impl Daemon {
 
     /// Returns a logger for lines about the daemon.
     pub(super) fn logger(&self, kind: LoggerKind) -> Logger {
-        Logger::of_live(kind, self.shared.live.clone()).posting(&self.bound().facilities.posts)
+        Logger::of_live(kind, self.shared.live.clone()).posting(&self.bound().services.posts)
     }
 
     /// Logs a line about stopping the daemon.

@@ -127,7 +127,7 @@ impl Patches {
 fn failed(runner: &Runner, begun: Option<&Begun>, outcome: Outcome, raised: Raised) -> Outcome {
     match begun {
         Some(begun) if outcome.last && outcome.error.is_none() => {
-            let attempts = runner.attempts(&begun.invocation.facilities);
+            let attempts = runner.attempts(&begun.invocation.services);
             attempts.end(begun, Some(Ended::Raised(raised)))
         }
         _ => {

@@ -21,8 +21,8 @@ use crate::logic::{
     stopping::StopReason,
 };
 use crate::ports::{
-    BackgroundCause, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail,
-    SharedPatch,
+    BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause,
+    ObjectDetail, SharedPatch,
 };
 
 /// Runs a woken daemon or timer.
@@ -132,7 +132,7 @@ impl Runner {
             memo: self.shared().memo.clone(),
             logger: self.logger(),
         };
-        let begun = self.attempts(&bound.facilities).begin(planned, None);
+        let begun = self.attempts(&bound.services).begin(planned, None);
         Attempt { patch, begun }
     }
 
@@ -152,7 +152,7 @@ impl Runner {
         // Kept until the patch is sent.
         let (outcome, begun) = match attempt.begun {
             Ok(begun) => {
-                let outcome = self.attempts(&begun.invocation.facilities).end(&begun, ended);
+                let outcome = self.attempts(&begun.invocation.services).end(&begun, ended);
                 (outcome, Some(begun))
             }
             Err(outcome) => (*outcome, None),
@@ -185,13 +185,13 @@ impl Runner {
         Some(outcome)
     }
 
-    pub(super) fn attempts<'a>(&'a self, facilities: &'a Arc<Facilities>) -> run::Runner<'a> {
+    pub(super) fn attempts<'a>(&'a self, services: &'a Arc<CallServices>) -> run::Runner<'a> {
         let base = self.base();
         run::Runner {
             scripts: &*base.scripts,
             clock: base.clock,
             settings: &base.settings.execution,
-            facilities,
+            services,
         }
     }
 
@@ -231,7 +231,7 @@ impl Runner {
             cause: Cause::Object(self.cause(SharedPatch::default())),
             memo: self.shared().memo.clone(),
             logger: self.logger(),
-            facilities: Arc::clone(&bound.facilities),
+            services: Arc::clone(&bound.services),
             children: None,
         })
     }

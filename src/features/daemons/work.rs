@@ -119,7 +119,7 @@ impl Daemon {
         if self.has_ended() {
             return;
         }
-        if !self.bound().facilities.leadership.may_act() {
+        if !self.bound().services.leadership.may_act() {
             // Another replica may lead. The daemon is woken again when the loss is noticed.
             if self.stopped.reasons().contains(StopReason::DaemonCancelled) {
                 self.leave();

@@ -78,7 +78,7 @@ impl Indexer<'_> {
         }
         let owner = Owner::of(self.cause.object.header());
         let wanted = |id: &Arc<str>| self.only.is_none_or(|it| it.contains(id));
-        for index in self.runner.facilities.indexes.all().filter(|it| wanted(it.id())) {
+        for index in self.runner.services.indexes.all().filter(|it| wanted(it.id())) {
             let contribution = contributions.remove(index.id());
             index.apply(&owner, contribution.unwrap_or(Contribution::Remove));
         }
@@ -91,7 +91,7 @@ impl Indexer<'_> {
             cause: &self.cause,
             memo: self.memo,
             logger: &logger,
-            facilities: self.runner.facilities,
+            services: self.runner.services,
         };
         let subject = Subject { object: &self.cause.object, change: None };
         let mut answers = Answers::default();

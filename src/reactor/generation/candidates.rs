@@ -131,11 +131,11 @@ impl Starting {
             logins: NativeLogins::default(),
         };
         let (scripts, clock) = (Arc::clone(&operator.scripts), operator.steady);
-        let facilities = Arc::clone(&live.facilities);
+        let services = Arc::clone(&live.services);
         let running = Box::pin(async move {
             let execution = locked(&settings).execution;
-            let (scripts, facilities) = (&*scripts, &facilities);
-            let runner = Runner { scripts, clock, settings: &execution, facilities };
+            let (scripts, services) = (&*scripts, &services);
+            let runner = Runner { scripts, clock, settings: &execution, services };
             activities::run(runner, &activity).await?;
             Ok(locked(&settings))
         });

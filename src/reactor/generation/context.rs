@@ -27,7 +27,7 @@ use crate::logic::{
     undecided,
 };
 use crate::ports::{
-    Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
+    CallServices, Clock, Cluster, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
 };
 use crate::reactor::{change::Rate, memory::Memories};
 use crate::settings::Settings;
@@ -118,7 +118,7 @@ pub(in crate::reactor) struct StreamContext {
     /// The memories of all objects.
     pub(in crate::reactor) memories: Arc<Memories>,
     /// The services that every call can reach.
-    pub(in crate::reactor) facilities: Arc<Facilities>,
+    pub(in crate::reactor) services: Arc<CallServices>,
     /// The state shared by daemons and timers.
     pub(in crate::reactor) background: Arc<daemons::Base>,
     /// Pauses of the operator.
@@ -186,7 +186,7 @@ impl StreamContext {
 
     /// Returns the indexes that must be filled again.
     pub(in crate::reactor) fn unfilled_since(&self, before: &StreamContext) -> Ids {
-        self.facilities.indexes.unfilled_since(&before.facilities.indexes)
+        self.services.indexes.unfilled_since(&before.services.indexes)
     }
 
     /// Returns a runner of handlers with this operator's default options.
@@ -195,7 +195,7 @@ impl StreamContext {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.settings.execution,
-            facilities: &self.facilities,
+            services: &self.services,
         }
     }
 
@@ -206,6 +206,6 @@ impl StreamContext {
         memo: &'a Memo,
         logger: &'a Logger,
     ) -> Asker<'a> {
-        Asker { scripts: &*self.scripts, cause, memo, logger, facilities: &self.facilities }
+        Asker { scripts: &*self.scripts, cause, memo, logger, services: &self.services }
     }
 }

@@ -35,19 +35,19 @@ impl Contexts<'_> {
         handlers: Arc<ResourceHandlers>,
     ) -> Option<StreamContext> {
         let Contexts { operator, shared, state, lifecycle } = *self;
-        let facilities = &state.live.facilities;
+        let services = &state.live.services;
         let lifecycle = state.live.generation.lifecycle.clone().unwrap_or_else(|| lifecycle.into());
         let is_as_good = |it: &StreamContext| {
             it.handlers.are(&handlers)
                 && it.lifecycle == lifecycle
-                && it.facilities.indexes.are(&facilities.indexes)
+                && it.services.indexes.are(&services.indexes)
                 && Arc::ptr_eq(&it.settings, &state.settings)
         };
         if before.is_some_and(is_as_good) {
             return None;
         }
         let background = self.background(target, before);
-        background.handlers.renew(&handlers.spawning, facilities);
+        background.handlers.renew(&handlers.spawning, services);
         let gate = match before {
             Some(before) if !generation::has_new(&before.handlers, &handlers) => {
                 before.gate.clone()
@@ -72,7 +72,7 @@ impl Contexts<'_> {
             start: shared.start,
             retries: Arc::clone(&shared.retries),
             memories: Arc::clone(&shared.memories),
-            facilities: Arc::clone(facilities),
+            services: Arc::clone(services),
             background,
             pauses: shared.pauses.clone(),
             leadership: shared.leadership.clone(),
@@ -112,8 +112,8 @@ impl Contexts<'_> {
         let is_new = !state.new_indexes.is_disjoint(&own);
         let version = is_new.then_some(state.live.generation.version);
         if let Some(before) = before {
-            let indexes = &state.live.facilities.indexes;
-            let unfilled = indexes.unfilled_since(&before.facilities.indexes);
+            let indexes = &state.live.services.indexes;
+            let unfilled = indexes.unfilled_since(&before.services.indexes);
             if unfilled.is_disjoint(&own) {
                 return Arc::clone(&before.hold);
             }

@@ -17,7 +17,7 @@ use crate::logic::{
     registry::Registry,
     stopping::StopReason,
 };
-use crate::ports::{Facilities, LiveGeneration, Pauses, Scripts};
+use crate::ports::{CallServices, LiveGeneration, Pauses, Scripts};
 use crate::reactor::run::OperatorContext;
 use crate::settings::Settings;
 
@@ -80,11 +80,11 @@ impl GenerationState {
         }
         warn_of_logins(&before.generation, new);
         let refilled = generation::refilled(&before.generation.registry, &new.registry);
-        let known = &before.facilities.indexes;
+        let known = &before.services.indexes;
         let indexes = known.next(new.registry.indexes(), &refilled, new.version);
-        let mut facilities = Arc::clone(&before.facilities);
+        let mut services = Arc::clone(&before.services);
         if !indexes.are(known) {
-            facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
+            services = Arc::new(CallServices { indexes, ..CallServices::clone(&services) });
         }
         self.version = new.version;
         self.uses = uses(&*operator.scripts, &new.registry);
@@ -95,7 +95,7 @@ impl GenerationState {
         self.gate = (!self.new_indexes.is_empty()).then_some(Gate { version: new.version, until });
         self.has_outdated_values |= !refilled.is_empty();
         self.stop_reason = StopReason::ScriptReloaded;
-        self.live = operator.current.set(LiveGeneration { generation: new.clone(), facilities });
+        self.live = operator.current.set(LiveGeneration { generation: new.clone(), services });
     }
 }
 

@@ -52,7 +52,7 @@ impl Stream {
                 self.workers.settle(exit).await;
                 let known = self.known.drain();
                 for (_, object) in &known {
-                    self.context.facilities.indexes.remove(&Owner::of(object.header()));
+                    self.context.services.indexes.remove(&Owner::of(object.header()));
                 }
                 let keys = known.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
                 self.forget(&keys, why);

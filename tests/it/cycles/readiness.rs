@@ -72,7 +72,7 @@ impl Indexed {
         let seen = self.seen.clone();
         let function = self.scripts.handler("told", move |invocation| {
             let (_, name) = object_of(&invocation);
-            let index = invocation.facilities.indexes.get("kinds").expect("the index");
+            let index = invocation.services.indexes.get("kinds").expect("the index");
             let sizes: Vec<_> = index
                 .keys()
                 .filter_map(|key| Some(format!("{} {}", index.get(&key)?.len(), key.to_name())))

@@ -4,7 +4,7 @@ use super::{clock::Clock, indexes::Indexes, kube::Kube, leadership::Leadership, 
 
 /// The services shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
-pub struct Facilities {
+pub struct CallServices {
     /// The in-memory tables, by id: kwargs of every handler and filter.
     pub indexes: Indexes,
     /// Receives Kubernetes events.
