@@ -1,6 +1,8 @@
 //! The services that an operator offers to every call of its scripts.
 
-use super::{clock::Clock, indexes::Indexes, kube::Kube, leadership::Leadership, posts::Posts};
+use super::{
+    clock::Clock, event_queue::EventQueue, indexes::Indexes, kube::Kube, leadership::Leadership,
+};
 
 /// The services shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
@@ -8,7 +10,7 @@ pub struct CallServices {
     /// The in-memory tables, by id: kwargs of every handler and filter.
     pub indexes: Indexes,
     /// Receives Kubernetes events.
-    pub posts: Posts,
+    pub posts: EventQueue,
     /// The clock for stored timestamps.
     pub clock: Clock,
     /// The cluster.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{LiveObject, Posts};
+use super::{EventQueue, LiveObject};
 use crate::logic::{
     object::ObjectRef,
     outcome::{LogLevel, LogLine},
@@ -38,7 +38,7 @@ pub struct Logger {
     kind: LoggerKind,
     about: About,
     /// Where its lines are also posted, if at all.
-    posts: Option<Posts>,
+    posts: Option<EventQueue>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Logger {
 
     /// Makes lines of [`LoggerKind::Full`] also Kubernetes events, as the settings say.
     #[must_use]
-    pub fn posting(self, posts: &Posts) -> Self {
+    pub fn posting(self, posts: &EventQueue) -> Self {
         Logger { posts: Some(posts.clone()), ..self }
     }
 
@@ -124,7 +124,7 @@ impl Logger {
     }
 
     /// Returns where to post a line of this level, if at all.
-    fn posts_of(&self, level: LogLevel) -> Option<&Posts> {
+    fn posts_of(&self, level: LogLevel) -> Option<&EventQueue> {
         let is_posted = self.kind == LoggerKind::Full && !matches!(self.about, About::Activity(_));
         self.posts.as_ref().filter(|it| is_posted && it.wants(level))
     }

@@ -8,6 +8,7 @@ mod children;
 mod clock;
 mod cluster;
 mod current;
+mod event_queue;
 mod health;
 mod indexes;
 mod kube;
@@ -19,7 +20,6 @@ mod memo;
 mod metrics;
 mod object_packer;
 mod pauses;
-mod posts;
 mod reloads;
 mod script_series;
 mod scripts;
@@ -34,6 +34,7 @@ pub use cluster::{
     NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
 pub use current::{Current, LiveGeneration};
+pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes, entry_bytes};
 pub use kube::{Demand, Dial, Kube, LookupError, Verb};
@@ -47,7 +48,6 @@ pub use metrics::{
 };
 pub use object_packer::ObjectPacker;
 pub use pauses::Pauses;
-pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use script_series::{Change, SERIES_MAX, ScriptSeries, SeriesLabels};
 pub use scripts::{

@@ -6,7 +6,7 @@ use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::features::posting;
-use crate::ports::{Clock, Cluster, Posts};
+use crate::ports::{Clock, Cluster, EventQueue};
 use crate::settings::Settings;
 
 /// The task that posts Kubernetes events, from the start-up handlers to the end of the clean-up handlers.
@@ -19,7 +19,7 @@ pub(super) struct Poster {
 
 impl Poster {
     /// Starts to collect events; they are posted as soon as the cluster is connected.
-    pub(super) fn start(posts: &Posts, settings: &Settings, clock: Clock) -> Self {
+    pub(super) fn start(posts: &EventQueue, settings: &Settings, clock: Clock) -> Self {
         let (sender, receiver) = oneshot::channel();
         let (stop, grace) = (CancellationToken::new(), settings.queueing.exit_timeout);
         let mut task = JoinSet::new();

@@ -28,8 +28,8 @@ use crate::logic::{
     peering::Identity,
 };
 use crate::ports::{
-    ApiError, CallServices, Clock, Cluster, Current, Health, HealthState, Indexes, Kube,
-    Leadership, LiveGeneration, Memo, NativeLogins, Posts, Scripts,
+    ApiError, CallServices, Clock, Cluster, Current, EventQueue, Health, HealthState, Indexes,
+    Kube, Leadership, LiveGeneration, Memo, NativeLogins, Scripts,
 };
 use crate::settings::Settings;
 
@@ -118,7 +118,7 @@ impl OperatorContext {
         let Operator { connect, health, liveness, identity, reloads, .. } = operator;
         let services = CallServices {
             indexes: Indexes::new(registry.indexes()),
-            posts: Posts::new(Arc::clone(&settings)),
+            posts: EventQueue::new(Arc::clone(&settings)),
             clock,
             kube: Kube::default(),
             leadership: Leadership::new(clock),

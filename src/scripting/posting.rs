@@ -14,7 +14,7 @@ use crate::logic::{
     outcome::RaisedKind,
     posting::{self, Note},
 };
-use crate::ports::{Invocation, Post};
+use crate::ports::{Invocation, QueuedEvent};
 use crate::settings::Posting;
 
 /// One of the functions.
@@ -98,7 +98,7 @@ pub(crate) fn post(
         return Ok(());
     };
     for about in about {
-        posts.post(Post { about, note: note.clone(), backoffs: backoffs.clone() });
+        posts.post(QueuedEvent { about, note: note.clone(), backoffs: backoffs.clone() });
     }
     Ok(())
 }

@@ -20,8 +20,8 @@ use crate::logic::{
     outcome::{Ended, Raised},
 };
 use crate::ports::{
-    ActivityCause, Attempt, CallServices, Cause, Clock, Cluster, Dial, Health, HealthState,
-    Indexes, Invocation, Kube, Logger, Memo, NativeLogins, Posts, Scripts as _,
+    ActivityCause, Attempt, CallServices, Cause, Clock, Cluster, Dial, EventQueue, Health,
+    HealthState, Indexes, Invocation, Kube, Logger, Memo, NativeLogins, Scripts as _,
 };
 use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
@@ -171,7 +171,7 @@ impl Stage<'_> {
         kube.open(Arc::clone(&settings), dial(server.clone()));
         let services = CallServices {
             indexes: Indexes::default(),
-            posts: Posts::new(Arc::clone(&settings)),
+            posts: EventQueue::new(Arc::clone(&settings)),
             clock,
             kube,
             ..CallServices::default()

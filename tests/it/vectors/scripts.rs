@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use kopf::{
     logic::{object::Object, outcome::Ended},
-    ports::{CallServices, Logger, LoggerKind, Posts, Scripts as _, SharedPatch},
+    ports::{CallServices, EventQueue, Logger, LoggerKind, Scripts as _, SharedPatch},
     scripting::{Placement, Source},
     settings::Settings,
 };
@@ -248,7 +248,7 @@ fn posted(language: Language, input: &Value) -> Result<Value, String> {
     let settings =
         Settings { posting: objects::settings(&input["settings"]), ..Settings::default() };
     let backoffs = settings.posting.default_backoffs.clone();
-    let posts = Posts::new(Arc::new(Mutex::new(settings)));
+    let posts = EventQueue::new(Arc::new(Mutex::new(settings)));
     let services = Arc::new(CallServices { posts: posts.clone(), ..CallServices::default() });
     returned(called(language, None, (&before, &expression), &services))?;
     let mut inbox = posts.take().expect("nobody has taken it");

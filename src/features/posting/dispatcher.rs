@@ -14,23 +14,23 @@ use crate::logic::{
     posting::{self, NewEvent},
     resource::Resource,
 };
-use crate::ports::{Clock, Cluster, Logger, LoggerKind, NewObject, Post};
+use crate::ports::{Clock, Cluster, Logger, LoggerKind, NewObject, QueuedEvent};
 use crate::settings::Posting;
 
-/// Maximum number of waiting events of all objects. Beyond it, they stay in the queue `ports/posts.rs`, which drops events when it
-/// is full.
+/// Maximum number of waiting events of all objects. Beyond it, they stay in the queue `ports/event_queue.rs`, which drops events
+/// when it is full.
 const WAITING_MAX: usize = 10_000;
 /// Maximum number of waiting events of one object: events that cannot be posted must not block those of other objects.
 const WAITING_OF_ONE_MAX: usize = 100;
 
 /// The events of one object: the first one is being posted, or is the next to be.
-type Line = VecDeque<Post>;
+type Queue = VecDeque<QueuedEvent>;
 
 /// Posts events of many objects.
-pub(super) struct Desk {
-    outlet: Arc<Outlet>,
+pub(super) struct Dispatcher {
+    client: Arc<EventClient>,
     settings: Posting,
-    lines: BTreeMap<Key, Line>,
+    queues: BTreeMap<Key, Queue>,
     /// The objects whose event is next, where the number of concurrent requests is limited.
     ready: VecDeque<Key>,
     posting: FuturesUnordered<BoxFuture<'static, Key>>,
@@ -40,15 +40,15 @@ pub(super) struct Desk {
 /// Identifies an object: by its uid, or else by its other identifying fields.
 type Key = Arc<str>;
 
-struct Outlet {
+struct EventClient {
     cluster: Arc<dyn Cluster>,
     clock: Clock,
     /// The resource of events.
     events: Resource,
 }
 
-impl Desk {
-    /// Creates a queue without events.
+impl Dispatcher {
+    /// Creates a dispatcher without events.
     pub(super) fn new(cluster: Arc<dyn Cluster>, settings: Posting, clock: Clock) -> Self {
         let events = Resource {
             version: "v1".into(),
@@ -57,10 +57,10 @@ impl Desk {
             namespaced: true,
             ..Resource::default()
         };
-        Desk {
-            outlet: Arc::new(Outlet { cluster, clock, events }),
+        Dispatcher {
+            client: Arc::new(EventClient { cluster, clock, events }),
             settings,
-            lines: BTreeMap::new(),
+            queues: BTreeMap::new(),
             ready: VecDeque::new(),
             posting: FuturesUnordered::new(),
             waiting: 0,
@@ -83,10 +83,10 @@ impl Desk {
     }
 
     /// Accepts an event. It is posted at once if its object has no earlier one.
-    pub(super) fn accept(&mut self, post: Post) {
+    pub(super) fn accept(&mut self, post: QueuedEvent) {
         let key = key(&post.about);
-        let line = self.lines.entry(Arc::clone(&key)).or_default();
-        if line.len() >= WAITING_OF_ONE_MAX {
+        let queue = self.queues.entry(Arc::clone(&key)).or_default();
+        if queue.len() >= WAITING_OF_ONE_MAX {
             let text = format!(
                 "{WAITING_OF_ONE_MAX} Kubernetes events of this object are waiting to be posted: dropped {}.",
                 posting::shown(&post.note)
@@ -94,9 +94,9 @@ impl Desk {
             Logger::of_object(LoggerKind::Local, post.about).log(LogLevel::Warning, &text);
             return;
         }
-        line.push_back(post);
+        queue.push_back(post);
         self.waiting = self.waiting.saturating_add(1);
-        if line.len() == 1 {
+        if queue.len() == 1 {
             self.ready.push_back(key);
             self.dispatch();
         }
@@ -106,10 +106,10 @@ impl Desk {
     pub(super) async fn advance(&mut self) {
         let Some(key) = self.posting.next().await else { return std::future::pending().await };
         self.waiting = self.waiting.saturating_sub(1);
-        if let Some(line) = self.lines.get_mut(&key) {
-            line.pop_front();
-            if line.is_empty() {
-                self.lines.remove(&key);
+        if let Some(queue) = self.queues.get_mut(&key) {
+            queue.pop_front();
+            if queue.is_empty() {
+                self.queues.remove(&key);
             } else {
                 // After the events of other objects, where concurrent requests are limited.
                 self.ready.push_back(key);
@@ -127,17 +127,17 @@ impl Desk {
 
     /// Starts to post the next events, up to the limit of concurrent requests.
     fn dispatch(&mut self) {
-        let places = self.settings.worker_limit.unwrap_or(usize::MAX);
-        while self.posting.len() < places {
+        let limit = self.settings.worker_limit.unwrap_or(usize::MAX);
+        while self.posting.len() < limit {
             let Some(key) = self.ready.pop_front() else { return };
-            if let Some(post) = self.lines.get(&key).and_then(VecDeque::front) {
-                let (outlet, post) = (Arc::clone(&self.outlet), post.clone());
-                let default = Some(outlet.cluster.default_namespace()).filter(|it| !it.is_empty());
-                let now = outlet.clock.now();
+            if let Some(post) = self.queues.get(&key).and_then(VecDeque::front) {
+                let (client, post) = (Arc::clone(&self.client), post.clone());
+                let default = Some(client.cluster.default_namespace()).filter(|it| !it.is_empty());
+                let now = client.clock.now();
                 let event = posting::compose(&post.note, &post.about, &self.settings, default, now);
                 self.posting.push(Box::pin(async move {
                     if let Some(event) = event {
-                        outlet.post(&post, &event).await;
+                        client.post(&post, &event).await;
                     }
                     key
                 }));
@@ -146,8 +146,8 @@ impl Desk {
     }
 }
 
-impl Outlet {
-    async fn post(&self, post: &Post, event: &NewEvent) {
+impl EventClient {
+    async fn post(&self, post: &QueuedEvent, event: &NewEvent) {
         let request = NewObject {
             resource: &self.events,
             namespace: Some(&event.namespace),

@@ -26,11 +26,11 @@ const NEVER: u32 = u32::MAX;
 
 /// Queues events and returns at once; they are posted in the background. Clones share the queue.
 #[derive(Clone)]
-pub struct Posts(Arc<Shared>);
+pub struct EventQueue(Arc<Shared>);
 
 /// A Kubernetes event to be posted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Post {
+pub struct QueuedEvent {
     /// The object that the event is about.
     pub about: Arc<ObjectRef>,
     /// What the event says.
@@ -40,24 +40,24 @@ pub struct Post {
 }
 
 /// The receiving end of the queue.
-pub type Inbox = mpsc::Receiver<Post>;
+pub type EventReceiver = mpsc::Receiver<QueuedEvent>;
 
 struct Shared {
     settings: Arc<Mutex<Settings>>,
-    queue: mpsc::Sender<Post>,
+    queue: mpsc::Sender<QueuedEvent>,
     /// Present until it is taken.
-    inbox: Mutex<Option<Inbox>>,
+    inbox: Mutex<Option<EventReceiver>>,
     /// The lowest log level whose lines are posted.
     threshold: AtomicU32,
     /// The queue is full, and the warning has been logged.
     is_full: AtomicBool,
 }
 
-impl Posts {
+impl EventQueue {
     /// Creates a queue for an operator with these settings.
     pub fn new(settings: Arc<Mutex<Settings>>) -> Self {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
-        Posts(Arc::new(Shared {
+        EventQueue(Arc::new(Shared {
             settings,
             queue,
             inbox: Mutex::new(Some(inbox)),
@@ -87,7 +87,7 @@ impl Posts {
     pub fn log(&self, about: &Arc<ObjectRef>, level: LogLevel, text: &str) {
         let settings = self.settings();
         if let Some(note) = posting::of_log(&settings, level.number(), &posting::shortened(text)) {
-            self.post(Post {
+            self.post(QueuedEvent {
                 about: Arc::clone(about),
                 note,
                 backoffs: settings.logging_backoffs.clone(),
@@ -96,7 +96,7 @@ impl Posts {
     }
 
     /// Queues an event.
-    pub fn post(&self, post: Post) {
+    pub fn post(&self, post: QueuedEvent) {
         let is_full = self.0.queue.try_send(post).is_err();
         let was_full = self.0.is_full.swap(is_full, Ordering::Relaxed);
         if is_full && !was_full {
@@ -108,19 +108,19 @@ impl Posts {
     }
 
     /// Takes the receiving end; only the first call returns it.
-    pub fn take(&self) -> Option<Inbox> {
+    pub fn take(&self) -> Option<EventReceiver> {
         self.0.inbox.lock().take()
     }
 }
 
-impl Default for Posts {
+impl Default for EventQueue {
     fn default() -> Self {
-        Posts::new(Arc::default())
+        EventQueue::new(Arc::default())
     }
 }
 
-impl fmt::Debug for Posts {
+impl fmt::Debug for EventQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Posts").finish_non_exhaustive()
+        f.debug_struct("EventQueue").finish_non_exhaustive()
     }
 }
