@@ -40,14 +40,14 @@ pub struct Daemons {
     abandoned: CancellationToken,
     members: Mutex<Members>,
     /// The woken daemons, in order.
-    called: Mutex<VecDeque<Arc<Daemon>>>,
+    woken: Mutex<VecDeque<Arc<Daemon>>>,
     /// Notified when a daemon is woken.
-    calls: Notify,
+    wakeups: Notify,
     /// Notified when a daemon ends.
     exits: Notify,
     start: Instant,
     /// A placeholder for the object in the cause of a call: daemons and timers read the live object instead.
-    nobody: Arc<Object>,
+    placeholder: Arc<Object>,
 }
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ pub(super) enum Next {
     /// The next daemon is due after this time.
     Pause(Duration),
     /// A wake-up: nothing is scheduled.
-    Call,
+    Wakeup,
     /// Nothing: no daemons are left.
     End,
 }
@@ -80,11 +80,11 @@ impl Default for Daemons {
             tasks: TaskTracker::new(),
             abandoned: CancellationToken::new(),
             members: Mutex::default(),
-            called: Mutex::default(),
-            calls: Notify::new(),
+            woken: Mutex::default(),
+            wakeups: Notify::new(),
             exits: Notify::new(),
             start: Instant::now(),
-            nobody: Arc::new(Object::from_value(Value::Null)),
+            placeholder: Arc::new(Object::from_value(Value::Null)),
         }
     }
 }
@@ -96,8 +96,8 @@ impl Daemons {
     }
 
     /// Returns a placeholder object.
-    pub(super) fn nobody(&self) -> Arc<Object> {
-        Arc::clone(&self.nobody)
+    pub(super) fn placeholder(&self) -> Arc<Object> {
+        Arc::clone(&self.placeholder)
     }
 
     /// Starts a daemon or timer; returns `None` at the end of the operator.
@@ -119,45 +119,45 @@ impl Daemons {
             self.spawn_task(Driver::of(self).run());
         }
         drop(members);
-        daemon.call_up();
+        daemon.enqueue();
         Some(daemon)
     }
 
     /// Wakes a daemon: queues it for the driver.
-    pub(super) fn call_up(&self, daemon: Arc<Daemon>) {
-        self.called.lock().push_back(daemon);
-        self.calls.notify_one();
+    pub(super) fn enqueue(&self, daemon: Arc<Daemon>) {
+        self.woken.lock().push_back(daemon);
+        self.wakeups.notify_one();
     }
 
     /// Takes the next woken daemon from the queue.
-    pub(super) fn next_called(&self) -> Option<Arc<Daemon>> {
-        let daemon = self.called.lock().pop_front();
+    pub(super) fn next_woken(&self) -> Option<Arc<Daemon>> {
+        let daemon = self.woken.lock().pop_front();
         daemon.inspect(|it| it.clear_wakeup())
     }
 
     /// Waits until a daemon is woken.
-    pub(super) async fn call(&self) {
-        self.calls.notified().await;
+    pub(super) async fn wakeup(&self) {
+        self.wakeups.notified().await;
     }
 
     /// Schedules a daemon for this moment.
-    pub(super) fn plan(&self, due: Nanos, key: u64) {
+    pub(super) fn schedule(&self, due: Nanos, key: u64) {
         self.lock().due.insert((due, key));
     }
 
     /// Removes a daemon from the schedule.
-    pub(super) fn unplan(&self, due: Nanos, key: u64) {
+    pub(super) fn unschedule(&self, due: Nanos, key: u64) {
         self.lock().due.remove(&(due, key));
     }
 
     /// Wakes the daemons that are due.
-    pub(super) fn call_due(&self) {
+    pub(super) fn enqueue_due(&self) {
         let now = Nanos::from(self.uptime());
         let mut members = self.lock();
         while let Some((due, key)) = members.due.first().copied().filter(|(due, _)| *due <= now) {
             members.due.remove(&(due, key));
             if let Some(daemon) = members.running.get(&key) {
-                daemon.call_up();
+                daemon.enqueue();
             }
         }
     }
@@ -171,11 +171,11 @@ impl Daemons {
             return Next::End;
         }
         let due = members.due.first().map(|(due, _)| Duration::from(*due));
-        due.map_or(Next::Call, |due| Next::Pause(due.saturating_sub(now)))
+        due.map_or(Next::Wakeup, |due| Next::Pause(due.saturating_sub(now)))
     }
 
     /// Removes a daemon that has ended.
-    pub(super) fn leave(&self, daemon: &Daemon) {
+    pub(super) fn finish(&self, daemon: &Daemon) {
         let member = self.lock().running.remove(&daemon.key);
         // Dropped after the lock is released.
         drop(member);
@@ -239,7 +239,7 @@ impl Daemons {
                 hung.len()
             );
             for daemon in hung {
-                daemon.ask(StopReason::DaemonCancelled);
+                daemon.request_stop(StopReason::DaemonCancelled);
             }
             // A cancelled daemon drops what it waits for, so this ends at once.
             self.tasks.wait().await;
@@ -251,7 +251,7 @@ impl Daemons {
         self.lock().is_closed = true;
         self.tasks.close();
         for daemon in self.all() {
-            daemon.ask(StopReason::DaemonCancelled);
+            daemon.request_stop(StopReason::DaemonCancelled);
         }
         self.tasks.wait().await;
     }
@@ -263,13 +263,14 @@ impl Daemons {
 
     /// Asks all daemons to stop and escalates, concurrently, until each has ended or is given up.
     async fn stop(&self, reason: StopReason, settings: &Background) {
-        let asked: Vec<_> = self.all().into_iter().filter(|it| it.ask(reason)).collect();
-        self.instant_exits(asked.clone(), settings).await;
-        let (ended, left): (Vec<_>, Vec<_>) = asked.into_iter().partition(|it| it.has_ended());
+        let requested: Vec<_> =
+            self.all().into_iter().filter(|it| it.request_stop(reason)).collect();
+        self.instant_exits(requested.clone(), settings).await;
+        let (ended, left): (Vec<_>, Vec<_>) = requested.into_iter().partition(|it| it.has_ended());
         for daemon in ended {
             daemon.log(&stopping::graceful(&daemon.handler()));
         }
-        future::join_all(left.iter().map(|it| it.press(settings))).await;
+        future::join_all(left.iter().map(|it| it.escalate(settings))).await;
     }
 
     /// Lets daemons exit before anything else is done. Continues as long as some of them exit: thousands need their time.

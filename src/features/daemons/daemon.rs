@@ -43,9 +43,9 @@ pub struct Daemon {
     /// The kwarg `stopped`; also tells whether the daemon has ended.
     pub(super) stopped: Stopped,
     /// When the daemon was first asked to stop, on the clock of all daemons.
-    asked: Moment,
+    stop_requested: Moment,
     /// Whether the daemon is in the driver's queue.
-    is_called: AtomicBool,
+    is_queued: AtomicBool,
     stage: Mutex<Stage>,
 }
 
@@ -63,8 +63,8 @@ impl Daemon {
             current,
             key,
             stopped: Stopped::default(),
-            asked: Moment::default(),
-            is_called: AtomicBool::default(),
+            stop_requested: Moment::default(),
+            is_queued: AtomicBool::default(),
             stage: Mutex::new(Stage::first()),
         }
     }
@@ -100,35 +100,35 @@ impl Daemon {
     }
 
     /// Returns whether the daemon was asked to stop, whether or not it has ended.
-    pub(super) fn was_asked(&self) -> bool {
-        self.asked.get().is_some()
+    pub(super) fn was_stop_requested(&self) -> bool {
+        self.stop_requested.get().is_some()
     }
 
     /// Asks the daemon to stop; returns whether the reason is new.
-    pub(super) fn ask(self: &Arc<Self>, reason: StopReason) -> bool {
+    pub(super) fn request_stop(self: &Arc<Self>, reason: StopReason) -> bool {
         let is_new = self.stopped.set(reason);
         if is_new {
-            self.asked.set_once(self.base.daemons.uptime());
-            self.call_up();
+            self.stop_requested.set_once(self.base.daemons.uptime());
+            self.enqueue();
         }
         is_new
     }
 
     /// Wakes the daemon: its wait may be over.
-    pub(super) fn call_up(self: &Arc<Self>) {
+    pub(super) fn enqueue(self: &Arc<Self>) {
         // Calls can outlive the daemon and wake it although it has ended.
-        if !self.has_ended() && !self.is_called.swap(true, Ordering::AcqRel) {
-            self.base.daemons.call_up(Arc::clone(self));
+        if !self.has_ended() && !self.is_queued.swap(true, Ordering::AcqRel) {
+            self.base.daemons.enqueue(Arc::clone(self));
         }
     }
 
     /// Marks the daemon as taken from the driver's queue: the next wake-up queues it again.
     pub(super) fn clear_wakeup(&self) {
-        self.is_called.store(false, Ordering::Release);
+        self.is_queued.store(false, Ordering::Release);
     }
 
     /// Sets the present stage; returns the previous one.
-    pub(super) fn stage(&self, stage: Stage) -> Stage {
+    pub(super) fn replace_stage(&self, stage: Stage) -> Stage {
         // Each change is one assignment.
         mem::replace(&mut *self.stage.lock(), stage)
     }
@@ -139,15 +139,16 @@ impl Daemon {
     }
 
     /// Makes one step towards the daemon's end; returns the pause until the next step, if one is needed.
-    pub(super) async fn step(
+    pub(super) async fn stop_step(
         self: &Arc<Self>,
         reason: StopReason,
         settings: &Background,
     ) -> Option<Duration> {
         let began = Instant::now();
-        let asked = self.asked.get();
-        let age = asked.map(|it| self.base.daemons.uptime().saturating_sub(it)).unwrap_or_default();
-        if self.ask(reason) {
+        let requested = self.stop_requested.get();
+        let age =
+            requested.map(|it| self.base.daemons.uptime().saturating_sub(it)).unwrap_or_default();
+        if self.request_stop(reason) {
             self.instant_exit(settings).await;
         }
         if self.has_ended() {
@@ -156,9 +157,9 @@ impl Daemon {
         let handler = self.handler();
         let patience = Patience::with(&handler, settings);
         let stage = stopping::step(&handler, patience, self.stopped.reasons(), age);
-        let is_pressed = stage.mark.is_some();
+        let is_escalated = stage.mark.is_some();
         self.apply(&stage);
-        if is_pressed {
+        if is_escalated {
             self.instant_exit(settings).await;
         }
         let delay = stage.delay.filter(|_| !self.has_ended())?;
@@ -167,7 +168,7 @@ impl Daemon {
 
     /// Makes all steps one after another, until the daemon has ended or is given up. It was asked to stop before, and had time for
     /// an instant exit.
-    pub(super) async fn press(self: &Arc<Self>, settings: &Background) {
+    pub(super) async fn escalate(self: &Arc<Self>, settings: &Background) {
         let handler = self.handler();
         let patience = Patience::with(&handler, settings);
         for stage in stopping::linear(&handler, patience) {
@@ -186,7 +187,7 @@ impl Daemon {
 
     /// Makes the steps as they are due, for an object without further cycles: it is deleted, or no longer served.
     pub(super) async fn stop_detached(self: &Arc<Self>, reason: StopReason, settings: &Background) {
-        while let Some(delay) = self.step(reason, settings).await {
+        while let Some(delay) = self.stop_step(reason, settings).await {
             // The end or the pause, whichever comes first.
             drop(time::timeout(delay, self.end()).await);
         }
@@ -208,7 +209,7 @@ impl Daemon {
 
     /// Applies one stage of stopping. Two concurrent stops, such as a deletion during the operator's exit, log each stage once.
     fn apply(self: &Arc<Self>, stage: &stopping::Stage) {
-        let is_news = stage.mark.is_none_or(|mark| self.ask(mark));
+        let is_news = stage.mark.is_none_or(|mark| self.request_stop(mark));
         if let Some(line) = stage.line.as_ref().filter(|_| is_news) {
             self.log(line);
         }

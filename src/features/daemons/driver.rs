@@ -27,7 +27,7 @@ impl Driver {
     /// Runs until no daemons are left.
     pub(super) async fn run(mut self) {
         loop {
-            self.daemons.call_due();
+            self.daemons.enqueue_due();
             if self.round() {
                 task::yield_now().await;
                 continue;
@@ -37,10 +37,10 @@ impl Driver {
                     self.is_over = true;
                     return;
                 }
-                Next::Call => self.daemons.call().await,
+                Next::Wakeup => self.daemons.wakeup().await,
                 Next::Pause(pause) => tokio::select! {
                     biased; // any order will do: due daemons stay due
-                    () = self.daemons.call() => {}
+                    () = self.daemons.wakeup() => {}
                     () = time::sleep(pause) => {}
                 },
             }
@@ -50,8 +50,8 @@ impl Driver {
     /// Runs some of the woken daemons; returns whether there may be more.
     fn round(&self) -> bool {
         for _ in 0..TURNS {
-            let Some(daemon) = self.daemons.next_called() else { return false };
-            daemon.go_on();
+            let Some(daemon) = self.daemons.next_woken() else { return false };
+            daemon.run_woken();
         }
         true
     }
@@ -61,7 +61,7 @@ impl Drop for Driver {
     /// Ends all daemons if the runtime is dropped before they have ended, because nothing runs them any more.
     fn drop(&mut self) {
         if !self.is_over {
-            self.daemons.all().iter().for_each(|it| it.leave());
+            self.daemons.all().iter().for_each(|it| it.finish());
         }
     }
 }

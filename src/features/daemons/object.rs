@@ -168,7 +168,7 @@ impl ObjectDaemons {
     ) -> Vec<Duration> {
         let settings = &base.settings.background;
         let steps = self.running.iter().filter(|it| whom(it));
-        let delays = future::join_all(steps.map(|it| it.step(reason, settings))).await;
+        let delays = future::join_all(steps.map(|it| it.stop_step(reason, settings))).await;
         delays.into_iter().flatten().collect()
     }
 
@@ -179,8 +179,8 @@ impl ObjectDaemons {
 
     /// Waits until any daemon that was asked to stop has ended; never completes if none was.
     pub async fn exit(&self) {
-        let asked = self.running.iter().filter(|it| it.was_asked());
-        let ends: Vec<_> = asked.map(|it| Box::pin(it.end())).collect();
+        let stopping = self.running.iter().filter(|it| it.was_stop_requested());
+        let ends: Vec<_> = stopping.map(|it| Box::pin(it.end())).collect();
         if ends.is_empty() {
             return future::pending().await;
         }

@@ -8,7 +8,7 @@ use super::{
     Base,
     daemon::Daemon,
     object::DaemonShared,
-    work::{Calling, Course},
+    work::{Calling, Progress},
 };
 use crate::handling::run::{self, Begun, Try};
 use crate::logic::{
@@ -30,15 +30,15 @@ pub(super) struct Runner {
     /// The daemon.
     pub(super) daemon: Arc<Daemon>,
     /// Its state between attempts.
-    pub(super) course: Course,
+    pub(super) progress: Progress,
 }
 
 /// What the daemon waits for next.
 pub(super) enum After {
     /// The end of this call.
-    Call(Course, Box<Calling>),
+    Call(Progress, Box<Calling>),
     /// This moment, on the clock of all daemons.
-    Rest(Course, Nanos),
+    Rest(Progress, Nanos),
     /// Nothing: the daemon has ended.
     End,
 }
@@ -66,16 +66,16 @@ impl Runner {
         {
             return After::End;
         }
-        if self.course.schedule.is_none() && !self.begin().await {
+        if self.progress.schedule.is_none() && !self.begin().await {
             self.tell_exit();
             return After::End;
         }
         loop {
             let moment = self.moment();
-            let Some(schedule) = &mut self.course.schedule else { return After::End };
+            let Some(schedule) = &mut self.progress.schedule else { return After::End };
             match schedule.next(moment) {
                 Step::Sleep(pause) => {
-                    return After::Rest(self.course, moment.now.saturating_add(pause).into());
+                    return After::Rest(self.progress, moment.now.saturating_add(pause).into());
                 }
                 Step::Call(effort) => {
                     let attempt = self.attempt(effort);
@@ -83,7 +83,7 @@ impl Runner {
                         let call = self.base().scripts.call(Arc::clone(&begun.invocation));
                         let deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
                         let calling = Box::new(Calling { attempt, call, deadline });
-                        return After::Call(self.course, calling);
+                        return After::Call(self.progress, calling);
                     }
                     if !self.conclude(attempt, None).await {
                         return After::End;
@@ -107,7 +107,7 @@ impl Runner {
                 None => return false,
             },
         };
-        self.course.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
+        self.progress.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
         true
     }
 
@@ -121,7 +121,7 @@ impl Runner {
     }
 
     fn attempt(&mut self, effort: Effort) -> Attempt {
-        let patch = self.course.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
+        let patch = self.progress.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
         let now = self.base().clock.now();
         let bound = self.daemon.bound();
         let planned = Try {
@@ -163,7 +163,7 @@ impl Runner {
         self.shared().live.rest();
         self.shared().memo.rest();
         let now = self.now();
-        if let Some(schedule) = &mut self.course.schedule {
+        if let Some(schedule) = &mut self.progress.schedule {
             schedule.ended(&outcome, now);
         }
         true
@@ -175,13 +175,13 @@ impl Runner {
         (begun, patch): (Option<&Begun>, SharedPatch),
         outcome: Outcome,
     ) -> Option<Outcome> {
-        let mut patches = self.course.patches.take().unwrap_or_default();
+        let mut patches = self.progress.patches.take().unwrap_or_default();
         let outcome = tokio::select! {
             biased; // a result that is ready counts, even if the daemon is cancelled at the same time
             outcome = patches.finish(self, (begun, &patch), outcome) => outcome,
             () = self.daemon.stopped.until(StopReason::DaemonCancelled) => return None,
         };
-        self.course.patches = Some(patches).filter(|it| !it.is_empty());
+        self.progress.patches = Some(patches).filter(|it| !it.is_empty());
         Some(outcome)
     }
 
@@ -241,7 +241,7 @@ impl Runner {
         let background = BackgroundCause { stopped, live: self.shared().live.clone() };
         ObjectCause {
             resource: Arc::clone(&self.base().resource),
-            object: self.base().daemons.nobody(),
+            object: self.base().daemons.placeholder(),
             patch,
             detail: ObjectDetail::Background(background),
         }

@@ -30,7 +30,7 @@ use crate::ports::{BoxFuture, LoggerKind};
 
 /// The state between attempts.
 #[derive(Default)]
-pub(super) struct Course {
+pub(super) struct Progress {
     /// `None` until the initial delay is known.
     pub(super) schedule: Option<Schedule>,
     /// The unsent changes of earlier attempts, if any.
@@ -40,13 +40,13 @@ pub(super) struct Course {
 /// The present stage of a daemon.
 pub(super) enum Stage {
     /// Waits until this moment, on the clock of all daemons.
-    Resting(Course, Nanos),
+    Resting(Progress, Nanos),
     /// Waits for the end of a call.
-    Calling(Course, Box<Calling>),
+    Calling(Progress, Box<Calling>),
     /// Anything else.
     Busy(BoxFuture<'static, After>),
     /// Has ended, or is being run.
-    Away,
+    Taken,
 }
 
 /// A running call.
@@ -59,37 +59,39 @@ pub(super) struct Calling {
 impl Stage {
     /// Returns the stage of a daemon that has not started and may start at once.
     pub(super) fn first() -> Self {
-        Stage::Resting(Course::default(), Nanos::ZERO)
+        Stage::Resting(Progress::default(), Nanos::ZERO)
     }
 
     /// Runs until the daemon waits; returns `None` if it has ended.
     fn step(mut self, daemon: &Arc<Daemon>, cx: &mut Context<'_>) -> Option<Stage> {
-        let go = |course, ended| {
-            let runner = Runner { daemon: Arc::clone(daemon), course };
+        let go = |progress, ended| {
+            let runner = Runner { daemon: Arc::clone(daemon), progress };
             Stage::Busy(Box::pin(runner.go(ended)))
         };
         loop {
             self = match self {
-                Stage::Resting(course, due) => {
-                    if !daemon.may_go_on(due) {
-                        return Some(Stage::Resting(course, due));
+                Stage::Resting(progress, due) => {
+                    if !daemon.unschedule_if_due(due) {
+                        return Some(Stage::Resting(progress, due));
                     }
-                    go(course, None)
+                    go(progress, None)
                 }
-                Stage::Calling(course, mut calling) => match calling.poll(daemon, cx) {
-                    Poll::Pending => return Some(Stage::Calling(course, calling)),
-                    Poll::Ready(end) => go(course, Some((calling.attempt, end))),
+                Stage::Calling(progress, mut calling) => match calling.poll(daemon, cx) {
+                    Poll::Pending => return Some(Stage::Calling(progress, calling)),
+                    Poll::Ready(end) => go(progress, Some((calling.attempt, end))),
                 },
                 Stage::Busy(mut busy) => match busy.as_mut().poll(cx) {
                     Poll::Pending => return Some(Stage::Busy(busy)),
-                    Poll::Ready(After::Rest(course, due)) => {
-                        daemon.base.daemons.plan(due, daemon.key);
-                        Stage::Resting(course, due)
+                    Poll::Ready(After::Rest(progress, due)) => {
+                        daemon.base.daemons.schedule(due, daemon.key);
+                        Stage::Resting(progress, due)
                     }
-                    Poll::Ready(After::Call(course, calling)) => Stage::Calling(course, calling),
+                    Poll::Ready(After::Call(progress, calling)) => {
+                        Stage::Calling(progress, calling)
+                    }
                     Poll::Ready(After::End) => return None,
                 },
-                Stage::Away => return None,
+                Stage::Taken => return None,
             }
         }
     }
@@ -114,7 +116,7 @@ impl Calling {
 
 impl Daemon {
     /// Runs a woken daemon. Only the driver calls this.
-    pub(super) fn go_on(self: &Arc<Self>) {
+    pub(super) fn run_woken(self: &Arc<Self>) {
         // The daemon may have been woken again after its end.
         if self.has_ended() {
             return;
@@ -122,16 +124,16 @@ impl Daemon {
         if !self.bound().services.leadership.may_act() {
             // Another replica may lead. The daemon is woken again when the loss is noticed.
             if self.stopped.reasons().contains(StopReason::DaemonCancelled) {
-                self.leave();
+                self.finish();
             }
             return;
         }
         let waker = Waker::from(Arc::clone(self));
-        let stage = self.stage(Stage::Away);
+        let stage = self.replace_stage(Stage::Taken);
         let step = || stage.step(self, &mut Context::from_waker(&waker));
         match panic::catch_unwind(AssertUnwindSafe(step)) {
-            Ok(Some(stage)) => drop(self.stage(stage)),
-            Ok(None) => self.leave(),
+            Ok(Some(stage)) => drop(self.replace_stage(stage)),
+            Ok(None) => self.finish(),
             Err(panic) => {
                 let text = format!(
                     "{} has ended because of a bug in the operator itself: {}; please report it",
@@ -139,35 +141,35 @@ impl Daemon {
                     panic_text(&*panic)
                 );
                 self.logger(LoggerKind::Full).log(LogLevel::Error, &text);
-                self.leave();
+                self.finish();
             }
         }
     }
 
     /// Ends the daemon in any way: drops its stage.
-    pub(super) fn leave(&self) {
-        drop(self.stage(Stage::Away));
-        self.base.daemons.leave(self);
+    pub(super) fn finish(&self) {
+        drop(self.replace_stage(Stage::Taken));
+        self.base.daemons.finish(self);
     }
 
-    /// Returns whether the wait is over.
-    fn may_go_on(&self, due: Nanos) -> bool {
+    /// Returns whether the wait is over, and then removes the daemon from the schedule.
+    fn unschedule_if_due(&self, due: Nanos) -> bool {
         let daemons = &self.base.daemons;
-        let may_go_on = self.stopped.is_set() || daemons.uptime() >= Duration::from(due);
-        if may_go_on {
-            daemons.unplan(due, self.key);
+        let is_due = self.stopped.is_set() || daemons.uptime() >= Duration::from(due);
+        if is_due {
+            daemons.unschedule(due, self.key);
         }
-        may_go_on
+        is_due
     }
 }
 
 impl Wake for Daemon {
     fn wake(self: Arc<Self>) {
-        self.call_up();
+        self.enqueue();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.call_up();
+        self.enqueue();
     }
 }
 
