@@ -16,7 +16,7 @@ use super::{
     replicas::Replicas,
     serve::Serve,
 };
-use crate::features::probes::{Counted, Endpoint};
+use crate::features::probes::{CountedScripts, Endpoint};
 use crate::handling::{
     activities::{self, Activity, RepeatedActivity},
     run::Runner,
@@ -126,7 +126,7 @@ impl OperatorContext {
         let generation =
             Generation { version: Version::FIRST, registry, lifecycle: scripts.lifecycle() };
         let context = OperatorContext {
-            scripts: Arc::new(Counted::new(scripts, health.metrics().clone())),
+            scripts: Arc::new(CountedScripts::new(scripts, health.metrics().clone())),
             current: Current::new(LiveGeneration { generation, services: Arc::new(services) }),
             settings,
             clock,

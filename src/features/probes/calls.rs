@@ -20,7 +20,7 @@ use crate::ports::{BoxFuture, Invocation, Metrics, Scripts};
 use crate::settings::Settings;
 
 /// Wraps scripts, and counts their calls.
-pub struct Counted {
+pub struct CountedScripts {
     scripts: Arc<dyn Scripts>,
     metrics: Arc<Metrics>,
 }
@@ -34,10 +34,10 @@ struct Call {
     begun: Option<Instant>,
 }
 
-impl Counted {
+impl CountedScripts {
     /// Wraps these scripts.
     pub fn new(scripts: Arc<dyn Scripts>, metrics: Metrics) -> Self {
-        Counted { scripts, metrics: Arc::new(metrics) }
+        CountedScripts { scripts, metrics: Arc::new(metrics) }
     }
 }
 
@@ -65,7 +65,7 @@ impl Drop for Call {
     }
 }
 
-impl Scripts for Counted {
+impl Scripts for CountedScripts {
     fn lifecycle(&self) -> Option<Chooser> {
         self.scripts.lifecycle()
     }

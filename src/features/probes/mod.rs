@@ -15,7 +15,7 @@ mod server;
 mod tests;
 
 pub use self::{
-    calls::Counted,
+    calls::CountedScripts,
     endpoint::{Endpoint, UrlError},
     liveness::Liveness,
     pauses::follow_pauses,

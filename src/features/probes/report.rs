@@ -17,7 +17,7 @@ pub(super) enum Check {
 
 /// The options in the query: `?verbose&exclude=login`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Wishes {
+pub(super) struct CheckOptions {
     /// Lists all parts even if all are healthy.
     pub(super) verbose: bool,
     /// Parts to ignore.
@@ -64,13 +64,13 @@ fn silence(part: &PartHealth, now: Instant) -> Option<u64> {
 pub(super) fn report(
     check: Check,
     parts: &BTreeMap<String, PartHealth>,
-    wishes: &Wishes,
+    options: &CheckOptions,
     now: Instant,
 ) -> Report {
     let mut text = String::new();
     let mut is_fine = true;
     for (name, part) in parts {
-        let line = if wishes.exclude.contains(name) {
+        let line = if options.exclude.contains(name) {
             format!("[+]{name} excluded: ok")
         } else if check.accepts(part, now) {
             format!("[+]{name} ok{}", remark(part, now))
@@ -81,12 +81,12 @@ pub(super) fn report(
         // Writing to a string cannot fail.
         writeln!(text, "{line}").unwrap_or_default();
     }
-    let unknown: Vec<_> = wishes.exclude.iter().filter(|it| !parts.contains_key(*it)).collect();
+    let unknown: Vec<_> = options.exclude.iter().filter(|it| !parts.contains_key(*it)).collect();
     if !unknown.is_empty() {
         writeln!(text, "warn: some health checks cannot be excluded: no matches for {unknown:?}")
             .unwrap_or_default();
     }
-    if is_fine && !wishes.verbose {
+    if is_fine && !options.verbose {
         return Report { is_fine, text: "ok".into() };
     }
     let verdict = if is_fine { "passed" } else { "failed" };
@@ -113,19 +113,19 @@ fn reason(part: &PartHealth, now: Instant) -> String {
     }
 }
 
-impl Wishes {
+impl CheckOptions {
     /// Parses a query. Ignores unknown parameters.
     pub(super) fn parse(query: &str) -> Self {
-        let mut wishes = Wishes::default();
+        let mut options = CheckOptions::default();
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
-                "verbose" => wishes.verbose = value != "false" && value != "0",
-                "exclude" => wishes.exclude.push(decoded(value)),
+                "verbose" => options.verbose = value != "false" && value != "0",
+                "exclude" => options.exclude.push(decoded(value)),
                 _ => {}
             }
         }
-        wishes
+        options
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{
     exposition,
     liveness::Liveness,
-    report::{Check, Wishes, report},
+    report::{Check, CheckOptions, report},
 };
 use crate::ports::Health;
 
@@ -69,7 +69,7 @@ impl Routes {
     }
 
     fn judge(&self, check: Check, query: &str) -> Answer {
-        let told = report(check, &self.health.parts(), &Wishes::parse(query), Instant::now());
+        let told = report(check, &self.health.parts(), &CheckOptions::parse(query), Instant::now());
         let status = if told.is_fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         answer(status, TEXT, told.text)
     }

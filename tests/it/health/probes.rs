@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use expect_test::expect;
 use http::Method;
 use kopf::{
-    features::probes::{Counted, Liveness, Routes},
+    features::probes::{CountedScripts, Liveness, Routes},
     handling::activities::{ActivityError, RepeatedActivity},
     logic::{generation::Generation, handler::Kind, registry::Registry},
     ports::{Clock, Current, Health, LiveGeneration, Memo, NativeLogins},
@@ -27,7 +27,7 @@ async fn repeated_activity(source: Source, kind: Kind, health: &Health) -> Repea
         fallback: Vec::new(),
         settings: Arc::default(),
         memo: Memo::default(),
-        scripts: Arc::new(Counted::new(Arc::new(scripts), health.metrics().clone())),
+        scripts: Arc::new(CountedScripts::new(Arc::new(scripts), health.metrics().clone())),
         clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
         execution: kopf::settings::Settings::default().execution,
     }
