@@ -59,10 +59,10 @@ pub struct Pulse {
 
 #[derive(Debug)]
 struct Part {
-    said: Mutex<(HealthState, String)>,
+    state: Mutex<(HealthState, String)>,
     born: Instant,
     /// Milliseconds from `born` to the last beat.
-    heard: AtomicU64,
+    beat_at: AtomicU64,
     silence_max: Option<Duration>,
 }
 
@@ -81,7 +81,7 @@ impl Health {
     /// Confirms the present state of a part, whatever it is. Frequent reporters use a [`Pulse`] instead.
     pub fn confirm(&self, part: &str) {
         if let Some(known) = self.lock().get(part) {
-            known.hear();
+            known.beat();
         }
     }
 
@@ -99,7 +99,7 @@ impl Health {
 
     /// Returns all parts, by name.
     pub fn parts(&self) -> BTreeMap<String, PartHealth> {
-        self.lock().iter().map(|(name, part)| (name.clone(), part.told())).collect()
+        self.lock().iter().map(|(name, part)| (name.clone(), part.report())).collect()
     }
 
     /// Returns the metrics of this operator.
@@ -115,7 +115,7 @@ impl Health {
 impl Pulse {
     /// Confirms that the part is alive, in whatever state.
     pub fn beat(&self) {
-        self.part.hear();
+        self.part.beat();
     }
 
     /// Sets the state of the part.
@@ -126,8 +126,8 @@ impl Pulse {
     /// Sets the state to ready; only a beat if this state and text are already set.
     pub fn recover(&self, text: &str) {
         let is_known = {
-            let said = self.part.lock();
-            said.0 == HealthState::Ready && said.1 == text
+            let state = self.part.lock();
+            state.0 == HealthState::Ready && state.1 == text
         };
         if is_known { self.beat() } else { self.say(HealthState::Ready, text) }
     }
@@ -152,29 +152,29 @@ impl Default for Part {
 
 impl Part {
     fn new(state: HealthState, text: &str, silence_max: Option<Duration>) -> Self {
-        let said = Mutex::new((state, text.to_owned()));
-        Part { said, born: Instant::now(), heard: AtomicU64::new(0), silence_max }
+        let state = Mutex::new((state, text.to_owned()));
+        Part { state, born: Instant::now(), beat_at: AtomicU64::new(0), silence_max }
     }
 
-    fn hear(&self) {
+    fn beat(&self) {
         let age = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
         // Only compared with the present time: no other memory depends on it.
-        self.heard.store(age, Ordering::Relaxed);
+        self.beat_at.store(age, Ordering::Relaxed);
     }
 
     fn say(&self, state: HealthState, text: &str) {
         *self.lock() = (state, text.to_owned());
-        self.hear();
+        self.beat();
     }
 
-    fn told(&self) -> PartHealth {
+    fn report(&self) -> PartHealth {
         let (state, text) = self.lock().clone();
-        let seen = self.born + Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        let seen = self.born + Duration::from_millis(self.beat_at.load(Ordering::Relaxed));
         PartHealth { state, text, seen, silence_max: self.silence_max }
     }
 
     fn lock(&self) -> MutexGuard<'_, (HealthState, String)> {
-        self.said.lock()
+        self.state.lock()
     }
 }
 

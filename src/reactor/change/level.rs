@@ -124,7 +124,7 @@ impl Level<'_> {
             let kind = RaisedKind::Arbitrary("Error".into());
             Raised { kind, message, trace: None }
         };
-        if serving.lifecycle_rest.is_on() {
+        if serving.lifecycle_cooldown.is_on() {
             return Err(failed(
                 "it has exceeded its time limit, and is not called for a while".into(),
             ));
@@ -134,7 +134,8 @@ impl Level<'_> {
         let candidates = due.iter().map(|it| lifecycle::candidate(it, state.record(&it.id)));
         let chosen =
             serving.scripts.compute(function.clone(), Some(candidates.collect()), invocation);
-        let chosen = serving.lifecycle_rest.after(ANSWER_MAX, within(ANSWER_MAX, chosen)).await?;
+        let chosen =
+            serving.lifecycle_cooldown.after(ANSWER_MAX, within(ANSWER_MAX, chosen)).await?;
         lifecycle::chosen(&chosen, due).map_err(failed)
     }
 

@@ -40,7 +40,7 @@ pub(in crate::reactor) struct SharedContext(Arc<Mutex<Arc<StreamContext>>>);
 
 /// A pause during which a function that exceeded its time limit is not called.
 #[derive(Debug, Default)]
-pub(in crate::reactor) struct Rest(Mutex<Option<Instant>>);
+pub(in crate::reactor) struct Cooldown(Mutex<Option<Instant>>);
 
 impl SharedContext {
     /// Holds the first context of a stream.
@@ -60,7 +60,7 @@ impl SharedContext {
     }
 }
 
-impl Rest {
+impl Cooldown {
     /// Returns whether the function must not be called now.
     pub(in crate::reactor) fn is_on(&self) -> bool {
         self.0.lock().is_some_and(|it| Instant::now() < it)
@@ -108,7 +108,7 @@ pub(in crate::reactor) struct StreamContext {
     /// The order of handlers.
     pub(in crate::reactor) lifecycle: Chooser,
     /// The pause during which its function is not called.
-    pub(in crate::reactor) lifecycle_rest: Arc<Rest>,
+    pub(in crate::reactor) lifecycle_cooldown: Arc<Cooldown>,
     /// The operator's memo, copied to that of each object.
     pub(in crate::reactor) memo: Memo,
     /// When the operator started; throttles measure from here.

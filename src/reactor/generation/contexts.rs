@@ -67,7 +67,7 @@ impl Contexts<'_> {
             settings: Arc::clone(&state.settings),
             clock: operator.steady,
             lifecycle,
-            lifecycle_rest: Arc::default(),
+            lifecycle_cooldown: Arc::default(),
             memo: operator.memo.clone(),
             start: shared.start,
             retries: Arc::clone(&shared.retries),
