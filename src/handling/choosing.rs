@@ -131,7 +131,7 @@ impl Failures {
     }
 
     /// Logs each reason once.
-    pub fn tell(&self) {
+    pub fn log(&self) {
         for (function, asked) in &self.0 {
             for (reason, resources) in &asked.failures {
                 tracing::error!(
@@ -189,12 +189,12 @@ mod tests {
         let mut failures = Failures::default();
         assert_eq!(failures.hopeless(&Registry::default()), None, "nobody was asked");
         failures.note(&function, &resource("pods"), Some(&"no idea".into()));
-        let told = "the resource selector wanted fails for pods.v1: no idea";
-        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(told));
+        let expected = "the resource selector wanted fails for pods.v1: no idea";
+        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(expected));
         failures.note(&function, &resource("secrets"), Some(&"no idea".into()));
-        let told =
+        let expected =
             "the resource selector wanted fails for 2 resources (pods.v1 and others): no idea";
-        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(told));
+        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(expected));
         failures.note(&function, &resource("nodes"), None);
         assert_eq!(failures.hopeless(&Registry::default()), None, "it has an answer");
     }

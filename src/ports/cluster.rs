@@ -41,7 +41,7 @@ pub trait Cluster: Send + Sync + 'static {
         // For clusters that do not report to the pulse themselves: every delivered event still counts as a beat.
         Box::pin(self.stream(target).inspect(move |event| match event {
             Ok(_) => pulse.recover("watching"),
-            Err(error) => pulse.say(HealthState::Unready, &error.message),
+            Err(error) => pulse.set(HealthState::Unready, &error.message),
         }))
     }
 

@@ -71,7 +71,7 @@ impl Health {
     pub fn note(&self, part: &str, state: HealthState, text: &str) {
         let mut parts = self.lock();
         match parts.get(part) {
-            Some(known) => known.say(state, text),
+            Some(known) => known.set(state, text),
             None => {
                 parts.insert(part.to_owned(), Arc::new(Part::new(state, text, None)));
             }
@@ -119,8 +119,8 @@ impl Pulse {
     }
 
     /// Sets the state of the part.
-    pub fn say(&self, state: HealthState, text: &str) {
-        self.part.say(state, text);
+    pub fn set(&self, state: HealthState, text: &str) {
+        self.part.set(state, text);
     }
 
     /// Sets the state to ready; only a beat if this state and text are already set.
@@ -129,7 +129,7 @@ impl Pulse {
             let state = self.part.lock();
             state.0 == HealthState::Ready && state.1 == text
         };
-        if is_known { self.beat() } else { self.say(HealthState::Ready, text) }
+        if is_known { self.beat() } else { self.set(HealthState::Ready, text) }
     }
 }
 
@@ -162,7 +162,7 @@ impl Part {
         self.beat_at.store(age, Ordering::Relaxed);
     }
 
-    fn say(&self, state: HealthState, text: &str) {
+    fn set(&self, state: HealthState, text: &str) {
         *self.lock() = (state, text.to_owned());
         self.beat();
     }
@@ -208,7 +208,7 @@ mod tests {
     async fn a_sound_moves_the_age_and_nothing_else() {
         let health = Health::default();
         let pulse = health.pulse("stream/x", None);
-        pulse.say(HealthState::Unready, "no answer");
+        pulse.set(HealthState::Unready, "no answer");
         tokio::time::sleep(Duration::from_secs(5)).await;
         pulse.beat();
         let part = health.parts()["stream/x"].clone();

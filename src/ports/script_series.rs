@@ -252,7 +252,7 @@ mod tests {
         script.change("queue", "", Vec::new(), Change::Set(3.0)).unwrap();
         script.change("queue", "", Vec::new(), Change::Add(-1.0)).unwrap();
         script.change("seconds", "", Vec::new(), Change::Observe(0.3, vec![0.1, 1.0])).unwrap();
-        let told = page(&metrics);
+        let text = page(&metrics);
         for line in [
             "# HELP kopf_script_my_app_backups Backups.",
             "kopf_script_my_app_backups_total{result=\"ok\"} 2.0",
@@ -260,10 +260,10 @@ mod tests {
             "kopf_script_my_app_seconds_bucket{le=\"0.1\"} 0",
             "kopf_script_my_app_seconds_bucket{le=\"1.0\"} 1",
         ] {
-            assert!(told.contains(line), "{line}\n{told}");
+            assert!(text.contains(line), "{line}\n{text}");
         }
-        let told = script.change("queue", "", Vec::new(), Change::Count(1.0)).unwrap_err();
-        assert_eq!(told, "`queue` is already a gauge");
+        let text = script.change("queue", "", Vec::new(), Change::Count(1.0)).unwrap_err();
+        assert_eq!(text, "`queue` is already a gauge");
         // The next generation of the script continues the series.
         let next = metrics.of_script("dir/My-app.lua");
         drop(script);

@@ -301,7 +301,7 @@ impl Sender<'_> {
             };
             if self.is_done(delivery) && both.merge.keys().all(|key| key == "status") {
                 // The essence is written, so the old records are never read again.
-                self.tell(&format!("Old records could not be removed from the status: {error}"));
+                self.warn(&format!("Old records could not be removed from the status: {error}"));
                 return Ok(false);
             }
             if !delivery.main.is_empty() {
@@ -377,7 +377,7 @@ impl Sender<'_> {
             (attempt, _) => {
                 let who =
                     attempt.map_or_else(|| "a script".to_owned(), |it| it.handler.to_string());
-                self.tell(&format!(
+                self.warn(&format!(
                     "The server rejected the changes of {who}, which are dropped: {}",
                     raised.message
                 ));
@@ -385,7 +385,7 @@ impl Sender<'_> {
         }
     }
 
-    fn tell(&self, text: &str) {
+    fn warn(&self, text: &str) {
         self.logger.with_kind(LoggerKind::Full).log(LogLevel::Warning, text);
     }
 

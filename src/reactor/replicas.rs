@@ -44,8 +44,8 @@ impl Replicas {
             return Err(Failure::Settings(problem));
         }
         let identity = Identity::of_replicas(namespace, &settings.name);
-        let told = (serve.operator.clock, serve.operator.health.clone());
-        let election = Election::start(Arc::clone(cluster), terms, told, leadership.clone());
+        let reporting = (serve.operator.clock, serve.operator.health.clone());
+        let election = Election::start(Arc::clone(cluster), terms, reporting, leadership.clone());
         Ok(Replicas { election: Some(election), leadership, identity })
     }
 

@@ -211,7 +211,7 @@ impl Serve<'_> {
         tasks: &mut BackgroundTasks,
     ) {
         let has_indexes = state.live.generation.registry.has_indexes();
-        if has_indexes && shared.readiness.begin_telling() {
+        if has_indexes && shared.readiness.begin_reporting() {
             let (readiness, health) = (shared.readiness.clone(), self.operator.health.clone());
             tasks.add(|stop| indexes::watch(readiness, health, stop));
         }

@@ -11,7 +11,7 @@ const TARGET: &str = "kopf.watching";
 
 /// The interval after which the same failure is logged again if the stream worked in between: otherwise a stream that fails
 /// repeatedly for one reason would fill the log.
-const TOLD_FOR: Duration = Duration::from_mins(10);
+const REPEAT_AFTER: Duration = Duration::from_mins(10);
 
 /// The state of one stream.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct StreamLog {
     stream: String,
     state: State,
     /// The failure that was last logged, and when.
-    told: Option<(String, Instant)>,
+    logged: Option<(String, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ enum State {
 impl StreamLog {
     /// Creates the log of a stream that starts.
     pub(super) fn new(stream: String) -> Self {
-        StreamLog { stream, state: State::Starting, told: None }
+        StreamLog { stream, state: State::Starting, logged: None }
     }
 
     /// Notes that the watch is open and works.
@@ -47,9 +47,9 @@ impl StreamLog {
 
     /// Logs that the stream has failed and keeps trying, so that users know why no events arrive.
     pub(super) fn failed(&mut self, error: &ApiError) {
-        let is_known = self.told.as_ref().is_some_and(|(text, at)| {
+        let is_known = self.logged.as_ref().is_some_and(|(text, at)| {
             *text == error.message
-                && (at.elapsed() < TOLD_FOR || matches!(self.state, State::Failed(_)))
+                && (at.elapsed() < REPEAT_AFTER || matches!(self.state, State::Failed(_)))
         });
         let hint = error.hint.as_deref().map(|it| format!(" hint: {it}")).unwrap_or_default();
         let text = format!("Watching {} failed, retrying: {error}.{hint}", self.stream);
@@ -57,7 +57,7 @@ impl StreamLog {
             tracing::debug!(target: TARGET, "{text}");
         } else {
             tracing::error!(target: TARGET, "{text}");
-            self.told = Some((error.message.clone(), Instant::now()));
+            self.logged = Some((error.message.clone(), Instant::now()));
         }
         self.state = State::Failed(!is_known || self.state == State::Failed(true));
     }

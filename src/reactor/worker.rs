@@ -58,7 +58,7 @@ impl Worker {
             let memories = Arc::clone(&self.shared.get().memories);
             let mut memory = memories.recall(&self.key, is_listed);
             let is_gone = event.event_type == Some(EventType::Deleted);
-            self.tell_background(&event, &mut memory);
+            self.show_to_daemons(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             let serving = self.shared.get();
             if let Some(object) = patched {
@@ -77,7 +77,7 @@ impl Worker {
     }
 
     /// Shows daemons and timers the present object, or its deletion, regardless of the outcome of the cycle.
-    fn tell_background(&self, event: &Event, memory: &mut Memory) {
+    fn show_to_daemons(&self, event: &Event, memory: &mut Memory) {
         if event.event_type == Some(EventType::Deleted) {
             if let Some(background) = memory.background.take() {
                 background.dismiss(&self.shared.get().background, StopReason::ResourceDeleted);

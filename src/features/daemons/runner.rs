@@ -67,7 +67,7 @@ impl Runner {
             return After::End;
         }
         if self.progress.schedule.is_none() && !self.begin().await {
-            self.tell_exit();
+            self.log_exit();
             return After::End;
         }
         loop {
@@ -90,7 +90,7 @@ impl Runner {
                     }
                 }
                 Step::Exit { .. } => {
-                    self.tell_exit();
+                    self.log_exit();
                     return After::End;
                 }
             }
@@ -111,7 +111,7 @@ impl Runner {
         true
     }
 
-    fn tell_exit(&self) {
+    fn log_exit(&self) {
         let handler = self.handler();
         if handler.kind == Kind::Daemon {
             let why = if self.daemon.stopped.is_set() { "on request" } else { "on its own" };

@@ -37,7 +37,7 @@ struct State {
     /// Whether all indexes were complete once.
     is_reached: bool,
     /// Whether the readiness is being reported.
-    is_told: bool,
+    is_reported: bool,
     /// The streams whose objects are not indexed yet.
     pending: BTreeMap<u64, Pending>,
     /// The number of these streams that all handlers wait for.
@@ -108,10 +108,10 @@ impl Readiness {
     }
 
     /// Returns whether nothing reports the readiness yet; the caller must do so from now on.
-    pub fn begin_telling(&self) -> bool {
-        let mut was_told = false;
-        self.change(|state| was_told = std::mem::replace(&mut state.is_told, true));
-        !was_told
+    pub fn begin_reporting(&self) -> bool {
+        let mut was_reported = false;
+        self.change(|state| was_reported = std::mem::replace(&mut state.is_reported, true));
+        !was_reported
     }
 
     /// Returns the hold of a stream that is not indexed: it only waits.

@@ -19,13 +19,13 @@ const SHOWN: usize = 5;
 pub async fn watch(readiness: Readiness, health: Health, stop: CancellationToken) {
     let mut stop = pin!(stop.cancelled());
     let mut deadline = None;
-    let mut is_told = false;
+    let mut is_warned = false;
     loop {
         let changes = readiness.changes();
         let missing = readiness.missing();
-        tell(&health, readiness.is_reached(), &missing);
+        report(&health, readiness.is_reached(), &missing);
         let until = if missing.is_empty() {
-            (deadline, is_told) = (None, false);
+            (deadline, is_warned) = (None, false);
             Instant::now()
         } else {
             *deadline.get_or_insert_with(|| Instant::now() + PATIENCE)
@@ -34,15 +34,15 @@ pub async fn watch(readiness: Readiness, health: Health, stop: CancellationToken
             biased; // the end first: no warning then; a change may have made the warning untrue
             () = &mut stop => return,
             () = changes => {}
-            () = time::sleep_until(until), if !missing.is_empty() && !is_told => {
-                is_told = true;
+            () = time::sleep_until(until), if !missing.is_empty() && !is_warned => {
+                is_warned = true;
                 warn(readiness.is_reached(), &readiness.missing());
             }
         }
     }
 }
 
-fn tell(health: &Health, is_reached: bool, missing: &[String]) {
+fn report(health: &Health, is_reached: bool, missing: &[String]) {
     let (state, text) = match (is_reached, missing.is_empty()) {
         (false, _) => (HealthState::Unready, format!("not complete: {}", list(missing))),
         (true, true) => (HealthState::Ready, "complete".into()),

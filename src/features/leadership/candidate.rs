@@ -37,7 +37,7 @@ pub(super) struct Candidate {
     /// The start of the elector's time measurement, on [`Clock::uptime`].
     start: Duration,
     /// The last line about the holder or a problem; each is logged once.
-    told: String,
+    logged: String,
     /// Whether the last request failed.
     is_failing: bool,
 }
@@ -58,7 +58,7 @@ impl Candidate {
             health,
             leadership,
             start: clock.uptime(),
-            told: String::new(),
+            logged: String::new(),
             is_failing: false,
         }
     }
@@ -134,12 +134,12 @@ impl Candidate {
                 let is_conflict = error.class == ErrorClass::Conflict || is_gone;
                 if !is_conflict {
                     let hint = error.hint.as_deref().map(|it| format!(" hint: {it}"));
-                    self.complain(&format!("{error}.{}", hint.unwrap_or_default()));
+                    self.report_failure(&format!("{error}.{}", hint.unwrap_or_default()));
                 }
                 self.elector.failed(request, is_conflict, now);
             }
             Err(_elapsed) => {
-                self.complain("no response from the API server in time.");
+                self.report_failure("no response from the API server in time.");
                 self.elector.failed(request, false, now);
             }
         }
@@ -151,17 +151,17 @@ impl Candidate {
         match role {
             Role::Leader | Role::Standby if self.is_failing => {}
             Role::Leader => {
-                self.say(&format!("This replica leads: it holds the {lease}."));
+                self.log_once(&format!("This replica leads: it holds the {lease}."));
                 self.health.note(PART, HealthState::Ready, &format!("leader; holds the {lease}"));
             }
             Role::Standby => {
                 if let Some(holder) = self.elector.holder().map(str::to_owned) {
-                    self.say(&format!(
+                    self.log_once(&format!(
                         "This replica is a standby: the {lease} is held by {holder}."
                     ));
                     let text = format!("standby; the {lease} is held by {holder}");
                     self.health.note(PART, HealthState::Ready, &text);
-                } else if self.told.is_empty() {
+                } else if self.logged.is_empty() {
                     let text = format!("reading the {lease}");
                     self.health.note(PART, HealthState::Unready, &text);
                 }
@@ -175,20 +175,20 @@ impl Candidate {
         self.leadership.publish(role, deadline);
     }
 
-    fn say(&mut self, text: &str) {
-        if self.told != text {
+    fn log_once(&mut self, text: &str) {
+        if self.logged != text {
             tracing::info!(target: TARGET, "{text}");
-            text.clone_into(&mut self.told);
+            text.clone_into(&mut self.logged);
         }
     }
 
-    fn complain(&mut self, problem: &str) {
+    fn report_failure(&mut self, problem: &str) {
         self.is_failing = true;
         let text = format!("Cannot use the {}, retrying: {problem}", self.lease());
         self.health.note(PART, HealthState::Unready, &text);
-        if self.told != text {
+        if self.logged != text {
             tracing::error!(target: TARGET, "{text}");
-            self.told = text;
+            self.logged = text;
         }
     }
 

@@ -110,11 +110,11 @@ impl Command {
         for place in peering::places(&known, clusterwide, names.as_ref()) {
             match self.visit(&place).await? {
                 Outcome::Written => {
-                    self.tell_success(kind, &place);
+                    self.log_success(kind, &place);
                     found.insert(place.1);
                 }
                 Outcome::Nothing(peers) => {
-                    self.tell_nothing(kind, &place, &peers);
+                    self.log_nothing(kind, &place, &peers);
                     found.insert(place.1);
                 }
                 Outcome::Missing => {
@@ -195,7 +195,7 @@ impl Command {
         Ok(if patched.is_some() { Outcome::Written } else { Outcome::Missing })
     }
 
-    fn tell_success(&self, kind: &str, place: &Place) {
+    fn log_success(&self, kind: &str, place: &Place) {
         let (name, identity, place) = (&self.name, &self.identity, whereabouts(place));
         tracing::debug!(target: TARGET, "Keep-alive in '{name}' {place}: ok.");
         let text = if let Some(Record { priority, lifetime, .. }) = &self.record {
@@ -210,7 +210,7 @@ impl Command {
         tracing::info!(target: TARGET, "{text}");
     }
 
-    fn tell_nothing(&self, kind: &str, place: &Place, peers: &[Peer]) {
+    fn log_nothing(&self, kind: &str, place: &Place, peers: &[Peer]) {
         let texts: Vec<_> = peers.iter().map(ToString::to_string).collect();
         tracing::warn!(
             target: TARGET,

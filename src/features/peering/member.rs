@@ -53,7 +53,7 @@ pub(super) struct Member {
     /// Whether the object was ever seen.
     is_seen: bool,
     /// The last problem; each is logged once.
-    told: String,
+    logged: String,
     /// Reports that the object was read.
     read_places: ReadPlaces,
 }
@@ -74,7 +74,7 @@ impl Member {
             announced: None,
             read_at: None,
             is_seen: false,
-            told: String::new(),
+            logged: String::new(),
             read_places,
         }
     }
@@ -110,7 +110,7 @@ impl Member {
                         }
                         Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => {}
                         Some(Err(error)) => {
-                            self.complain("watch", &error);
+                            self.report_failure("watch", &error);
                             self.note_read();
                         }
                         // Streams never end.
@@ -167,7 +167,7 @@ impl Member {
                 if is_announcing {
                     self.announced = Some(now);
                     self.announce_at = now + self.period();
-                    self.tell_renewal("ok");
+                    self.log_renewal("ok");
                 }
                 self.recover();
                 if is_reading {
@@ -178,18 +178,18 @@ impl Member {
                 tracing::debug!(target: TARGET, "Patching was skipped: the object does not exist anymore.");
                 if is_announcing {
                     self.announce_at = now + self.period();
-                    self.tell_renewal("not found");
+                    self.log_renewal("not found");
                 }
                 if is_reading {
                     self.judge_absence();
                 }
             }
             Some(Err(error)) => {
-                self.complain("update", &error);
+                self.report_failure("update", &error);
                 self.retry(now, is_reading);
             }
             None => {
-                self.complain("update", &"no response in time");
+                self.report_failure("update", &"no response in time");
                 self.retry(now, is_reading);
             }
         }
@@ -313,7 +313,7 @@ impl Member {
         peering::period(self.common.settings.peering.lifetime, margin)
     }
 
-    fn tell_renewal(&self, result: &str) {
+    fn log_renewal(&self, result: &str) {
         let settings = &self.common.settings.peering;
         if !settings.stealth || result != "ok" {
             let place = peering::whereabouts(self.place.1.as_deref());
@@ -321,7 +321,7 @@ impl Member {
         }
     }
 
-    fn complain(&mut self, what: &str, problem: &dyn Problem) {
+    fn report_failure(&mut self, what: &str, problem: &dyn Problem) {
         let place = peering::whereabouts(self.place.1.as_deref());
         let name = &self.common.settings.peering.name;
         let text =
@@ -334,14 +334,14 @@ impl Member {
     }
 
     fn warn(&mut self, text: String) {
-        if self.told != text {
+        if self.logged != text {
             tracing::warn!(target: TARGET, "{text}");
-            self.told = text;
+            self.logged = text;
         }
     }
 
     fn recover(&mut self) {
-        self.told.clear();
+        self.logged.clear();
         self.note();
     }
 

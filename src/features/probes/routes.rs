@@ -69,9 +69,10 @@ impl Routes {
     }
 
     fn judge(&self, check: Check, query: &str) -> Answer {
-        let told = report(check, &self.health.parts(), &CheckOptions::parse(query), Instant::now());
-        let status = if told.is_fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        answer(status, TEXT, told.text)
+        let report =
+            report(check, &self.health.parts(), &CheckOptions::parse(query), Instant::now());
+        let status = if report.is_fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        answer(status, TEXT, report.text)
     }
 
     fn contents(&self) -> String {

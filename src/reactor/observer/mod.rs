@@ -45,13 +45,13 @@ pub(super) struct Observer<'a> {
     /// `None`: cluster-wide.
     namespaces: Option<Namespaces>,
     /// Warnings that were logged already.
-    told: Vec<String>,
+    logged: Vec<String>,
     /// The selectors that match a resource, or have matched one.
     resolved: Vec<Selector>,
     /// Why handlers that had resources, or may have some, have none now.
     problem: Option<String>,
     /// Whether the warning about an ineffective setting was logged.
-    is_peering_told: bool,
+    is_peering_logged: bool,
 }
 
 /// The cluster and the settings that an observer uses.
@@ -107,10 +107,10 @@ impl<'a> Observer<'a> {
             resources,
             choices,
             namespaces,
-            told: Vec::new(),
+            logged: Vec::new(),
             resolved: Vec::new(),
             problem: None,
-            is_peering_told: false,
+            is_peering_logged: false,
         };
         observer.choose().await;
         Ok(observer)
@@ -127,7 +127,7 @@ impl<'a> Observer<'a> {
         let failures = self.choices.ask(self.scripts, registry, &self.resources.known()).await;
         let hopeless = failures.hopeless(registry);
         if hopeless.is_none() {
-            failures.tell();
+            failures.log();
             self.registry = registry.clone();
         }
         self.resources.keep(&self.registry);
@@ -140,7 +140,7 @@ impl<'a> Observer<'a> {
         let known = self.resources.known();
         let picks = |function: &_, resource: &_| self.choices.of(function, resource);
         let served = served::choose(&self.registry, &known, &picks);
-        for warning in served.warnings.iter().filter(|it| !self.told.contains(it)) {
+        for warning in served.warnings.iter().filter(|it| !self.logged.contains(it)) {
             tracing::warn!(target: "kopf.observation", "{warning}");
         }
         let mut targets = Targets::new();
@@ -155,7 +155,7 @@ impl<'a> Observer<'a> {
             served::problem(&served.unresolved, &self.resolved, &self.resources.unknown());
         self.resolved.retain(|it| served.unresolved.contains(it));
         self.resolved.extend(served.resolved);
-        self.told = served.warnings;
+        self.logged = served.warnings;
         targets
     }
 
@@ -186,13 +186,13 @@ impl<'a> Observer<'a> {
         let known = self.resources.known();
         let mut clusterwide = self.view.settings.peering.clusterwide;
         if !clusterwide && self.namespaces.is_none() {
-            if !peering::resources(&known, clusterwide).is_empty() && !self.is_peering_told {
+            if !peering::resources(&known, clusterwide).is_empty() && !self.is_peering_logged {
                 tracing::warn!(
                     target: "kopf.peering",
                     "settings.peering.namespaced has no effect in a cluster-wide operator: \
                      it uses the ClusterKopfPeering."
                 );
-                self.is_peering_told = true;
+                self.is_peering_logged = true;
             }
             clusterwide = true;
         }
@@ -220,6 +220,6 @@ impl<'a> Observer<'a> {
     /// Calls the functions of selectors for new resources.
     async fn choose(&mut self) {
         let known = self.resources.known();
-        self.choices.ask(self.scripts, &self.registry, &known).await.tell();
+        self.choices.ask(self.scripts, &self.registry, &known).await.log();
     }
 }

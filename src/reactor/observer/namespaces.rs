@@ -39,7 +39,7 @@ pub(super) struct Namespaces {
     /// Whether the present source was listed completely.
     is_known: bool,
     /// The failure that was logged last.
-    told: Option<String>,
+    logged: Option<String>,
 }
 
 /// The source of the namespaces.
@@ -79,7 +79,7 @@ impl Namespaces {
             listed: BTreeSet::new(),
             source,
             is_known: false,
-            told: None,
+            logged: None,
         };
         namespaces.fill().await;
         namespaces
@@ -156,7 +156,7 @@ impl Namespaces {
             match self.take(item) {
                 News::Changed | News::Listed(true) => return,
                 News::Denied if !self.is_known => {}
-                News::Denied => self.tell(
+                News::Denied => self.log(
                     "Not enough permissions to watch for namespaces: changes (deletion/creation) will not be noticed; \
                      the namespaces are only refreshed on operator restarts.",
                 ),
@@ -181,7 +181,7 @@ impl Namespaces {
                 News::Listed(is_changed)
             }
             Some(Ok(StreamEvent::Alive)) => {
-                self.told = None;
+                self.logged = None;
                 News::None
             }
             Some(Err(error)) if error.class == ErrorClass::Denied => {
@@ -189,7 +189,7 @@ impl Namespaces {
                 News::Denied
             }
             Some(Err(error)) => {
-                self.tell(&format!("Cannot watch namespaces, retrying: {error}"));
+                self.log(&format!("Cannot watch namespaces, retrying: {error}"));
                 News::None
             }
             None => {
@@ -250,10 +250,10 @@ impl Namespaces {
         format!("{{{}}}", names.join(", "))
     }
 
-    fn tell(&mut self, text: &str) {
-        if self.told.as_deref() != Some(text) {
+    fn log(&mut self, text: &str) {
+        if self.logged.as_deref() != Some(text) {
             tracing::warn!(target: "kopf.observation", "{text}");
-            self.told = Some(text.to_owned());
+            self.logged = Some(text.to_owned());
         }
     }
 }

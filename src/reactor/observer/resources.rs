@@ -68,7 +68,7 @@ struct Notes {
     /// Whether there may be a change to report.
     is_new: bool,
     /// The failures that were logged last.
-    told: BTreeMap<About, String>,
+    logged: BTreeMap<About, String>,
 }
 
 /// The subject of a failure.
@@ -149,7 +149,7 @@ impl<'a> Resources<'a> {
         if let GroupFilter::Only(groups) = &self.wanted {
             self.inventory.keep(groups);
             self.later.retain(|it, _| groups.contains(it));
-            self.notes.told.retain(|it, _| match it {
+            self.notes.logged.retain(|it, _| match it {
                 About::Group(group) => groups.contains(group),
                 About::Discovery | About::Definitions => true,
             });
@@ -163,7 +163,7 @@ impl<'a> Resources<'a> {
 
     /// Returns which resources cannot be known.
     pub(super) fn unknown(&self) -> Unknown {
-        let failed = self.notes.told.keys().filter_map(|it| match it {
+        let failed = self.notes.logged.keys().filter_map(|it| match it {
             About::Group(group) => Some(group.clone()),
             About::Discovery | About::Definitions => None,
         });
@@ -257,17 +257,17 @@ impl<'a> Resources<'a> {
             }
             Some(Ok(StreamEvent::Listing)) => self.listed.clear(),
             Some(Ok(StreamEvent::Listed)) => self.note_listing(),
-            Some(Ok(StreamEvent::Alive)) => drop(self.notes.told.remove(&About::Definitions)),
+            Some(Ok(StreamEvent::Alive)) => drop(self.notes.logged.remove(&About::Definitions)),
             Some(Err(error)) if error.class != ErrorClass::Denied => {
                 let text = format!("Cannot watch CRDs, retrying: {error}");
-                self.notes.tell(About::Definitions, &text);
+                self.notes.log(About::Definitions, &text);
             }
             Some(Err(_)) | None if matches!(self.definitions, Definitions::Denied(_)) => {
                 self.definitions = self.watch();
                 self.notes.stale = Some(self.wanted.clone());
             }
             Some(Err(_)) | None => {
-                self.notes.tell(
+                self.notes.log(
                     About::Definitions,
                     "Not enough permissions to watch for resources: changes (creation/deletion/updates) \
                      will not be noticed; the resources are only refreshed on operator restarts.",
@@ -314,12 +314,12 @@ impl<'a> Resources<'a> {
     async fn read(&mut self, filter: &GroupFilter) {
         match self.view.cluster.discover(filter).await {
             Ok(found) => {
-                self.notes.told.remove(&About::Discovery);
+                self.notes.logged.remove(&About::Discovery);
                 self.is_read |= *filter == self.wanted;
                 self.take(filter, found);
             }
             Err(error) => {
-                self.notes.tell(
+                self.notes.log(
                     About::Discovery,
                     &format!("Cannot discover resources, retrying: {error}"),
                 );
@@ -346,10 +346,10 @@ impl<'a> Resources<'a> {
                 let text = format!(
                     "Cannot discover the resources of API group '{group}', retrying: {error}"
                 );
-                self.notes.tell(about, &text);
+                self.notes.log(about, &text);
                 false
             } else {
-                if self.notes.told.remove(&about).is_some() {
+                if self.notes.logged.remove(&about).is_some() {
                     tracing::info!(target: TARGET, "The API group '{group}' responds again.");
                     self.later.remove(&group);
                 }
@@ -427,10 +427,10 @@ impl Notes {
     }
 
     /// Logs a failure, unless the last one about the same subject is equal.
-    fn tell(&mut self, about: About, text: &str) {
-        if self.told.get(&about).is_none_or(|it| it != text) {
+    fn log(&mut self, about: About, text: &str) {
+        if self.logged.get(&about).is_none_or(|it| it != text) {
             tracing::warn!(target: TARGET, "{text}");
-            self.told.insert(about, text.to_owned());
+            self.logged.insert(about, text.to_owned());
         }
     }
 }

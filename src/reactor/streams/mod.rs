@@ -151,7 +151,7 @@ impl Stream {
         );
         // The part stays unready while this pulse exists.
         let pulse = self.pulse();
-        pulse.say(HealthState::Unready, reason);
+        pulse.set(HealthState::Unready, reason);
         self.leave_to_stream();
         self.wait(time::sleep(pause), signals).await
     }

@@ -86,7 +86,7 @@ impl StreamSet {
     }
 
     fn start(&mut self, target: &Target, context: SharedContext) -> Running {
-        let (end, told) = oneshot::channel();
+        let (end, signal) = oneshot::channel();
         let (leave, handover) = oneshot::channel();
         let before = self.ending.remove(target);
         let exit = self.exit.clone();
@@ -98,7 +98,7 @@ impl StreamSet {
                 stream.inherit(known);
             }
             // There may be no next stream.
-            let _unclaimed = leave.send(stream.run(told, exit).await);
+            let _unclaimed = leave.send(stream.run(signal, exit).await);
         });
         Running { context, end, handover }
     }
