@@ -361,7 +361,7 @@ async fn errors_are_told_once_and_overcome() {
     env.create("one");
     env.until(60).await;
     assert_eq!(env.calls(), ["op create one"], "peering is not asked for, so nothing waits for it");
-    let told = "WARN The peering 'default' cluster-wide cannot be ";
+    let told = " the peering 'default' cluster-wide, retrying: ";
     assert!(env.said(told) <= 60, "{}", env.log());
     assert!(env.said(told) > 0);
     env.server.clear_faults();
