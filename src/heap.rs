@@ -100,7 +100,7 @@ mod tests {
     use super::{apart, held};
 
     #[test]
-    fn what_is_made_apart_counts_nothing() {
+    fn memory_allocated_apart_is_not_counted() {
         let before = held();
         let list = apart(|| vec![0_u8; 1 << 20]);
         assert_eq!(held(), before);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_and_given_back_counts_nothing() {
+    fn freed_memory_is_not_counted() {
         let before = held();
         let list = vec![0_u8; 1 << 20];
         assert!((1 << 20..(1 << 20) + 64).contains(&(held() - before)));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_thread_frees_stays_with_the_one_that_took_it() {
+    fn memory_freed_by_another_thread_stays_counted() {
         let before = held();
         let list = vec![0_u8; 1 << 20];
         std::thread::scope(|scope| {

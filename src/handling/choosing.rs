@@ -184,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_fails_for_everything_is_hopeless_and_is_told_once() {
+    fn a_function_that_fails_for_every_resource_is_reported_once() {
         let function = Function::new(ScriptId(1), 1, "wanted");
         let mut failures = Failures::default();
-        assert_eq!(failures.hopeless(&Registry::default()), None, "nobody was asked");
+        assert_eq!(failures.hopeless(&Registry::default()), None, "no function was called");
         failures.note(&function, &resource("pods"), Some(&"no idea".into()));
         let expected = "the resource selector wanted fails for pods.v1: no idea";
         assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(expected));
@@ -196,6 +196,6 @@ mod tests {
             "the resource selector wanted fails for 2 resources (pods.v1 and others): no idea";
         assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(expected));
         failures.note(&function, &resource("nodes"), None);
-        assert_eq!(failures.hopeless(&Registry::default()), None, "it has an answer");
+        assert_eq!(failures.hopeless(&Registry::default()), None, "one call succeeded");
     }
 }

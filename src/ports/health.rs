@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_successor_of_a_pulse_stays_listed() {
+    async fn a_newer_pulse_of_the_same_name_stays_listed() {
         let health = Health::default();
         let first = health.pulse("stream/x", None);
         let _second = health.pulse("stream/x", None);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sound_moves_the_age_and_nothing_else() {
+    async fn a_beat_changes_only_the_age() {
         let health = Health::default();
         let pulse = health.pulse("stream/x", None);
         pulse.set(HealthState::Unready, "no answer");

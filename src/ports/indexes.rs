@@ -279,7 +279,7 @@ mod tests {
     use crate::logic::object::Header;
 
     #[test]
-    fn bytes_are_counted_by_object_and_go_with_their_values() {
+    fn bytes_are_counted_per_object_and_removed_with_the_values() {
         let ids = || BTreeSet::from(["idx".into()]);
         let indexes = Indexes::new(ids());
         let bytes = |it: &Indexes| it.get("idx").unwrap().bytes().load(Ordering::Relaxed);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_leaves_out_keys_that_go_and_meets_those_that_come() {
+    fn an_iteration_skips_removed_keys_and_includes_added_ones() {
         let indexes = Indexes::new(["idx".into()]);
         let index = indexes.get("idx").unwrap();
         let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_the_latest_state_also_after_a_rest() {
+    fn a_live_object_returns_the_latest_state_also_after_a_rest() {
         let live = LiveObject::kept(&object(1), &packer());
         let clone = live.clone();
         assert_eq!(live.get().body()["spec"], 1);
@@ -167,7 +167,7 @@ mod tests {
         clone.set(&object(2));
         assert_ne!(live.version(), version);
         let seen = live.get();
-        assert!(Arc::ptr_eq(&seen, &live.get()), "made once for those who look");
+        assert!(Arc::ptr_eq(&seen, &live.get()), "parsed once for all readers");
         live.rest();
         assert!(!Arc::ptr_eq(&seen, &live.get()));
         assert_eq!(seen.body(), live.get().body());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn its_identity_is_known_also_at_rest() {
+    fn the_identity_of_a_packed_object_is_known() {
         let live = LiveObject::kept(&object(1), &packer());
         let at_rest = live.reference();
         assert_eq!((&*at_rest.name, &*at_rest.kind, &*at_rest.api_version), ("n", "Pod", "v1"));

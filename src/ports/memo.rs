@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_gets_another_value_is_shared_no_more() {
+    fn a_replaced_field_is_no_longer_shared() {
         let original = document(&json!({ "map": { "a": 1 } }));
         let (one, two) = (original.detached(), original.detached());
         one.lock_for(&["map".into()]).insert("map".into(), json!({ "a": 2 }));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_one_is_its_text_while_nobody_looks() {
+    fn a_small_document_is_kept_as_text_while_unused() {
         let value =
             json!({ "n": 1, "x": 0.1, "big": u64::MAX, "text": "x", "none": null, "yes": true });
         let small = document(&value);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn others_stay_as_they_are() {
+    fn other_documents_are_not_packed() {
         let deep = document(&json!({ "map": { "a": 1 } }));
         let shared = deep.detached();
         let noted = document(&json!({ "n": 1 }));

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_script_have_its_prefix_and_go_with_it() {
+    fn series_of_a_script_have_its_prefix_and_end_with_it() {
         let metrics = Metrics::default();
         let script = metrics.of_script("dir/My-app.lua");
         let labels = || vec![("result".to_owned(), "ok".to_owned())];
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_not_longer_than_what_was_counted() {
+    fn a_page_is_not_longer_than_counted() {
         let metrics = Metrics::default();
         let script = metrics.of_script("a.lua");
         let value = "\"\n".repeat(100);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_has_no_more_series_than_it_may() {
+    fn the_number_of_series_per_script_is_limited() {
         let script = Metrics::default().of_script("a.lua");
         let set = |value: usize| {
             let labels = vec![("name".to_owned(), value.to_string())];

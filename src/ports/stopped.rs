@@ -177,12 +177,12 @@ mod tests {
     use super::{StopReason, Stopped};
 
     #[tokio::test]
-    async fn all_who_wait_are_woken_and_who_leaves_makes_room() {
+    async fn all_waiting_tasks_are_woken_and_their_slots_are_reused() {
         let stopped = Stopped::default();
         for _ in 0..3 {
-            assert!(stopped.wait().now_or_never().is_none(), "it left its slot behind");
+            assert!(stopped.wait().now_or_never().is_none(), "the wait ended");
         }
-        assert!(stopped.0.lock().others.is_none(), "each used the slot of the one before");
+        assert!(stopped.0.lock().others.is_none(), "each wait reused the first slot");
         let others = [stopped.clone(), stopped.clone()].map(|it| async move {
             it.until(StopReason::Done).await;
         });

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_now_comes_before_what_was_listed() {
+    fn live_events_come_before_listed_objects() {
         let mut backlog = Backlog::default();
         backlog.add(&key("a"), false);
         backlog.add(&key("b"), false);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_with_news_moves_up_and_is_served_once() {
+    fn an_object_with_a_live_event_moves_up_and_is_served_once() {
         let mut backlog = Backlog::default();
         for name in ["a", "b"] {
             backlog.add(&key(name), false);
@@ -83,6 +83,6 @@ mod tests {
         assert_eq!(drain(&mut backlog), ["b", "a"].map(key));
         assert!(backlog.is_empty());
         backlog.add(&key("b"), false);
-        assert_eq!(drain(&mut backlog), [key("b")], "it may come again");
+        assert_eq!(drain(&mut backlog), [key("b")], "an object may be added again");
     }
 }

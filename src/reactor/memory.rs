@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn uids_are_told_apart_however_they_are_spelled() {
+    fn uids_differ_if_their_spelling_differs() {
         let usual = "a70153bc-47c0-43b0-8acd-de145afbe6c4";
         assert!(matches!(key(usual), Key::Uuid(_)));
         assert_eq!(key(usual), key(usual));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_without_a_uid_are_told_apart_by_their_names() {
+    fn objects_without_a_uid_differ_by_their_names() {
         let named = |name: &str| Key::of(&Header { name: Some(name.into()), ..Header::default() });
         assert_ne!(named("one"), named("two"));
         assert_eq!(named("one"), named("one"));

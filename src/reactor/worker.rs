@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_waits_is_small() {
+    fn a_waiting_worker_is_small() {
         let size = size_of_future(Worker::run);
         assert!(size < 2048, "{size} bytes");
     }

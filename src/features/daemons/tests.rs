@@ -3,7 +3,7 @@
 use super::{daemon::Daemon, work::Calling};
 
 #[test]
-fn those_that_wait_are_small() {
+fn waiting_daemons_are_small() {
     assert!(size_of::<Daemon>() <= 152, "{} bytes of each", size_of::<Daemon>());
     assert!(size_of::<Calling>() <= 56, "{} bytes more in a call", size_of::<Calling>());
 }

@@ -31,7 +31,7 @@ fn parts(now: Instant) -> BTreeMap<String, PartHealth> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_part_is_told_with_its_reason() {
+async fn each_part_is_reported_with_its_reason() {
     tokio::time::advance(Duration::from_secs(5000)).await;
     let now = Instant::now();
     let told =
@@ -52,7 +52,7 @@ async fn each_part_is_told_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_a_restart_mends_is_not_alive() {
+async fn only_parts_that_need_a_restart_fail_the_liveness_check() {
     tokio::time::advance(Duration::from_secs(5000)).await;
     let now = Instant::now();
     let mut all = parts(now);
@@ -66,7 +66,7 @@ async fn only_what_a_restart_mends_is_not_alive() {
 }
 
 #[test]
-fn wishes_are_percent_encoded() {
+fn options_are_percent_encoded() {
     let options =
         CheckOptions::parse("verbose=1&exclude=stream%2Fpods.v1%20in+%27ns1%27&other=%zz");
     assert!(options.verbose);

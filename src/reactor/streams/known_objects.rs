@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_a_complete_list_lacks_is_gone() {
+    fn an_object_missing_from_a_complete_list_is_gone() {
         let mut known = empty();
         known.begin_list();
         note(&mut known, UID, "a");
@@ -235,17 +235,17 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_was_broken_off_proves_nothing() {
+    fn an_aborted_list_proves_nothing() {
         let mut known = empty();
         known.begin_list();
         note(&mut known, UID, "a");
         // The next list starts before this one is complete.
         known.begin_list();
-        assert_eq!(known.end_list().len(), 1, "it was deleted between the two");
+        assert_eq!(known.end_list().len(), 1, "the object was deleted between the lists");
     }
 
     #[test]
-    fn an_object_that_only_the_stream_before_has_seen_is_missed() {
+    fn an_object_seen_only_by_the_previous_stream_is_missed() {
         let (mut old, mut new) = (empty(), empty());
         old.begin_list();
         note(&mut old, UID, "a");
