@@ -163,18 +163,18 @@ impl ObjectDaemons {
     pub async fn stop(
         &self,
         reason: StopReason,
-        whom: impl Fn(&Daemon) -> bool,
+        which: impl Fn(&Daemon) -> bool,
         base: &Base,
     ) -> Vec<Duration> {
         let settings = &base.settings.background;
-        let steps = self.running.iter().filter(|it| whom(it));
+        let steps = self.running.iter().filter(|it| which(it));
         let delays = future::join_all(steps.map(|it| it.stop_step(reason, settings))).await;
         delays.into_iter().flatten().collect()
     }
 
     /// Returns whether any of these running daemons was asked to stop.
-    pub fn is_stopping(&self, whom: impl Fn(&Handler) -> bool) -> bool {
-        self.running.iter().any(|it| it.is_stopping() && whom(&it.handler()))
+    pub fn is_stopping(&self, which: impl Fn(&Handler) -> bool) -> bool {
+        self.running.iter().any(|it| it.is_stopping() && which(&it.handler()))
     }
 
     /// Waits until any daemon that was asked to stop has ended; never completes if none was.

@@ -115,7 +115,7 @@ impl Readiness {
     }
 
     /// Returns the hold of a stream that is not indexed: it only waits.
-    pub fn bystander(&self, name: String) -> Hold {
+    pub fn unindexed(&self, name: String) -> Hold {
         Hold { readiness: self.clone(), own: None, name }
     }
 

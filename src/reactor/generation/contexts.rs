@@ -122,7 +122,7 @@ impl Contexts<'_> {
         let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
         let name = format!("{resource}{place}");
         Arc::new(if own.is_empty() {
-            shared.readiness.bystander(name)
+            shared.readiness.unindexed(name)
         } else {
             shared.readiness.indexed(name, own, version)
         })

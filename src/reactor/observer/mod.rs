@@ -122,7 +122,7 @@ impl<'a> Observer<'a> {
     /// # Errors
     /// If a function of a selector was edited and fails for every resource: everything stays as it is then.
     pub(super) async fn take_over(&mut self, registry: &Registry) -> Result<(), String> {
-        self.resources.look_for_more(registry).await;
+        self.resources.discover_more(registry).await;
         self.choices.inherit(&self.registry, registry);
         let failures = self.choices.ask(self.scripts, registry, &self.resources.known()).await;
         let hopeless = failures.hopeless(registry);

@@ -15,7 +15,7 @@ use crate::logic::{
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent};
 
 /// The interval between attempts while access is denied.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(10);
+pub(super) const ACCESS_RETRY: Duration = Duration::from_mins(10);
 
 /// Returns the resource of namespaces as every cluster has it.
 fn resource() -> Resource {
@@ -53,7 +53,7 @@ enum Source {
 }
 
 /// The meaning of an event for the served namespaces.
-enum News {
+enum Effect {
     /// The set of served namespaces has changed.
     Changed,
     /// A listing is complete; true if the set has changed.
@@ -106,7 +106,7 @@ impl Namespaces {
             };
             let item = events.next().await;
             match self.take(item) {
-                News::Listed(_) => {
+                Effect::Listed(_) => {
                     if self.present.is_empty() {
                         tracing::warn!(
                             target: "kopf.observation",
@@ -116,7 +116,7 @@ impl Namespaces {
                     }
                     return;
                 }
-                News::Denied => {
+                Effect::Denied => {
                     self.present = self.exact();
                     tracing::warn!(
                         target: "kopf.observation",
@@ -133,7 +133,7 @@ impl Namespaces {
                     }
                     return;
                 }
-                News::Changed | News::None => {}
+                Effect::Changed | Effect::None => {}
             }
         }
     }
@@ -154,23 +154,23 @@ impl Namespaces {
                 }
             };
             match self.take(item) {
-                News::Changed | News::Listed(true) => return,
-                News::Denied if !self.is_known => {}
-                News::Denied => self.log(
+                Effect::Changed | Effect::Listed(true) => return,
+                Effect::Denied if !self.is_known => {}
+                Effect::Denied => self.log(
                     "Not enough permissions to watch for namespaces: changes (deletion/creation) will not be noticed; \
                      the namespaces are only refreshed on operator restarts.",
                 ),
-                News::Listed(false) | News::None => {}
+                Effect::Listed(false) | Effect::None => {}
             }
         }
     }
 
-    fn take(&mut self, item: Option<Result<StreamEvent, ApiError>>) -> News {
+    fn take(&mut self, item: Option<Result<StreamEvent, ApiError>>) -> Effect {
         match item {
             Some(Ok(StreamEvent::Object(event_type, object))) => self.note(event_type, &object),
             Some(Ok(StreamEvent::Listing)) => {
                 self.listed.clear();
-                News::None
+                Effect::None
             }
             Some(Ok(StreamEvent::Listed)) => {
                 // Namespaces that are missing from the listing were deleted while the watch was interrupted.
@@ -178,23 +178,23 @@ impl Namespaces {
                 let is_changed = listed != self.present;
                 self.present = listed;
                 self.is_known = true;
-                News::Listed(is_changed)
+                Effect::Listed(is_changed)
             }
             Some(Ok(StreamEvent::Alive)) => {
                 self.logged = None;
-                News::None
+                Effect::None
             }
             Some(Err(error)) if error.class == ErrorClass::Denied => {
                 self.deny();
-                News::Denied
+                Effect::Denied
             }
             Some(Err(error)) => {
                 self.log(&format!("Cannot watch namespaces, retrying: {error}"));
-                News::None
+                Effect::None
             }
             None => {
                 self.deny();
-                News::Denied
+                Effect::Denied
             }
         }
     }
@@ -202,13 +202,13 @@ impl Namespaces {
     fn deny(&mut self) {
         let source = std::mem::replace(&mut self.source, Source::Fixed);
         if let Source::Stream(_, resource) | Source::Denied(_, resource) = source {
-            self.source = Source::Denied(Instant::now() + LOOK_AGAIN, resource);
+            self.source = Source::Denied(Instant::now() + ACCESS_RETRY, resource);
         }
     }
 
-    fn note(&mut self, event_type: Option<EventType>, namespace: &Object) -> News {
+    fn note(&mut self, event_type: Option<EventType>, namespace: &Object) -> Effect {
         let Some(name) = namespace.header().name.as_deref().map(Arc::<str>::from) else {
-            return News::None;
+            return Effect::None;
         };
         let is_wanted = self.patterns.iter().any(|it| it.matches(&name));
         let fate = fate(event_type, namespace.body());
@@ -227,11 +227,11 @@ impl Namespaces {
             if is_served {
                 self.listed.insert(name);
             }
-            return News::None;
+            return Effect::None;
         }
         let is_changed =
             if is_served { self.present.insert(name) } else { self.present.remove(&name) };
-        if is_changed { News::Changed } else { News::None }
+        if is_changed { Effect::Changed } else { Effect::None }
     }
 
     /// Returns the names without wildcards, which are served also where namespaces cannot be listed.

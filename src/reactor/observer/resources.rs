@@ -12,7 +12,7 @@ use std::{
 use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Events, View, namespaces::LOOK_AGAIN};
+use super::{Events, View, namespaces::ACCESS_RETRY};
 use crate::logic::{
     inventory::{CrdName, Inventory},
     object::Object,
@@ -57,7 +57,7 @@ pub(super) struct Resources<'a> {
     listed: BTreeSet<CrdName>,
     notes: Notes,
     /// Groups to read again later.
-    later: BTreeMap<String, Later>,
+    retries: BTreeMap<String, Retry>,
 }
 
 /// Pending work and reported failures.
@@ -93,7 +93,7 @@ enum Definitions {
 }
 
 /// When to read a group again.
-struct Later {
+struct Retry {
     at: Instant,
     pause: Duration,
 }
@@ -115,7 +115,7 @@ impl<'a> Resources<'a> {
             definitions: Definitions::Ignored,
             listed: BTreeSet::new(),
             notes: Notes::default(),
-            later: BTreeMap::new(),
+            retries: BTreeMap::new(),
         };
         resources.take(&wanted, found);
         resources.reported = (resources.known(), resources.unknown());
@@ -123,7 +123,7 @@ impl<'a> Resources<'a> {
     }
 
     /// Also reads the groups that a new registry names and no earlier one did. Groups that cannot be read now are read later.
-    pub(super) async fn look_for_more(&mut self, registry: &Registry) {
+    pub(super) async fn discover_more(&mut self, registry: &Registry) {
         let wanted = wanted(registry, &self.view.settings);
         let missing = match (&mut self.wanted, wanted) {
             (GroupFilter::All, _) => None,
@@ -148,7 +148,7 @@ impl<'a> Resources<'a> {
         self.wanted = wanted(registry, &self.view.settings);
         if let GroupFilter::Only(groups) = &self.wanted {
             self.inventory.keep(groups);
-            self.later.retain(|it, _| groups.contains(it));
+            self.retries.retain(|it, _| groups.contains(it));
             self.notes.logged.retain(|it, _| match it {
                 About::Group(group) => groups.contains(group),
                 About::Discovery | About::Definitions => true,
@@ -220,13 +220,13 @@ impl<'a> Resources<'a> {
 
     /// Waits until a group must be read again.
     async fn notice(&mut self) {
-        let due = self.later.values().map(|it| it.at).min();
+        let due = self.retries.values().map(|it| it.at).min();
         tokio::select! {
             biased; // an event comes before a timer
             event = self.definitions.next() => self.note(event),
             () = until(due) => {
                 let now = Instant::now();
-                let due = self.later.iter_mut().filter(|(_, it)| it.at <= now);
+                let due = self.retries.iter_mut().filter(|(_, it)| it.at <= now);
                 let groups = due.map(|(group, it)| {
                     // The next read sets the time again.
                     it.at = now + PAUSE_MAX;
@@ -274,7 +274,7 @@ impl<'a> Resources<'a> {
                 );
                 self.inventory.forget_crds();
                 self.notes.is_new = true;
-                self.definitions = Definitions::Denied(Instant::now() + LOOK_AGAIN);
+                self.definitions = Definitions::Denied(Instant::now() + ACCESS_RETRY);
             }
         }
     }
@@ -286,7 +286,7 @@ impl<'a> Resources<'a> {
         self.notes.is_new = true;
         let Definitions::Stream(_, was_listed) = &mut self.definitions else { return };
         if std::mem::replace(was_listed, true) {
-            self.later.clear();
+            self.retries.clear();
             self.notes.stale = Some(self.wanted.clone());
         } else {
             let unshown = self.inventory.unshown().into_iter().map(|(group, _)| group);
@@ -297,7 +297,7 @@ impl<'a> Resources<'a> {
     /// Marks these groups to be read at once, and then with short pauses, if handlers name them.
     fn mark(&mut self, groups: impl IntoIterator<Item = String>) {
         let wanted = groups.into_iter().filter(|it| self.wants(it)).collect::<Vec<_>>();
-        self.later.retain(|it, _| !wanted.contains(it));
+        self.retries.retain(|it, _| !wanted.contains(it));
         if !wanted.is_empty() {
             self.notes.mark(wanted);
         }
@@ -323,8 +323,8 @@ impl<'a> Resources<'a> {
                     About::Discovery,
                     &format!("Cannot discover resources, retrying: {error}"),
                 );
-                for group in self.asked(filter) {
-                    self.postpone(&group);
+                for group in self.groups_of(filter) {
+                    self.schedule_retry(&group);
                 }
             }
         }
@@ -337,7 +337,7 @@ impl<'a> Resources<'a> {
         for resource in resources {
             groups.entry(resource.group.clone()).or_default().push(resource);
         }
-        let all = self.asked(filter).into_iter().chain(groups.keys().cloned());
+        let all = self.groups_of(filter).into_iter().chain(groups.keys().cloned());
         for group in all.chain(failed.keys().cloned()).collect::<BTreeSet<_>>() {
             let new = groups.remove(&group).unwrap_or_default();
             let about = About::Group(group.clone());
@@ -351,14 +351,14 @@ impl<'a> Resources<'a> {
             } else {
                 if self.notes.logged.remove(&about).is_some() {
                     tracing::info!(target: TARGET, "The API group '{group}' responds again.");
-                    self.later.remove(&group);
+                    self.retries.remove(&group);
                 }
                 self.inventory.read(&group, new)
             };
             if is_settled {
-                self.later.remove(&group);
+                self.retries.remove(&group);
             } else {
-                self.postpone(&group);
+                self.schedule_retry(&group);
             }
         }
         if matches!(self.definitions, Definitions::Ignored) {
@@ -367,7 +367,7 @@ impl<'a> Resources<'a> {
     }
 
     /// Returns the groups that a filter names; for all groups, the known ones.
-    fn asked(&self, filter: &GroupFilter) -> BTreeSet<String> {
+    fn groups_of(&self, filter: &GroupFilter) -> BTreeSet<String> {
         match filter {
             GroupFilter::All => self.inventory.groups(),
             GroupFilter::Only(groups) => groups.clone(),
@@ -381,9 +381,9 @@ impl<'a> Resources<'a> {
         }
     }
 
-    fn postpone(&mut self, group: &str) {
-        let pause = self.later.get(group).map_or(PAUSE_MIN, |it| (it.pause * 2).min(PAUSE_MAX));
-        self.later.insert(group.to_owned(), Later { at: Instant::now() + pause, pause });
+    fn schedule_retry(&mut self, group: &str) {
+        let pause = self.retries.get(group).map_or(PAUSE_MIN, |it| (it.pause * 2).min(PAUSE_MAX));
+        self.retries.insert(group.to_owned(), Retry { at: Instant::now() + pause, pause });
     }
 
     fn watch(&self) -> Definitions {
