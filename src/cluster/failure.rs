@@ -114,6 +114,12 @@ impl Answer {
         self.retry_after.is_some() || self.retry_after_seconds().is_some()
     }
 
+    /// Returns whether an applied object does not fit the schema of its kind, which API servers report as an error of their own.
+    /// Time cannot mend it.
+    pub(super) fn is_mistyped(&self) -> bool {
+        self.status == 500 && self.message.contains(UNTYPED)
+    }
+
     /// `details.retryAfterSeconds` of the status object.
     pub(super) fn retry_after_seconds(&self) -> Option<f64> {
         self.said.as_ref()?.details.get("retryAfterSeconds")?.as_f64()
@@ -221,8 +227,7 @@ impl Failure {
                 410 => ErrorClass::Expired,
                 422 if answer.message == UNAPPLICABLE => ErrorClass::Outdated,
                 422 => ErrorClass::Invalid,
-                // The object does not fit the schema of its kind: nothing that time could mend.
-                500 if answer.message.contains(UNTYPED) => ErrorClass::Invalid,
+                _ if answer.is_mistyped() => ErrorClass::Invalid,
                 429 | 500..=599 => ErrorClass::Retry,
                 _ => ErrorClass::Fatal,
             },

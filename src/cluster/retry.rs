@@ -49,6 +49,7 @@ pub(super) fn judge(
     is_idempotent: bool,
 ) -> Verdict {
     let worth = match failure {
+        Failure::Answer(answer) if answer.is_mistyped() => false,
         Failure::Answer(answer) if is_idempotent => {
             matches!(answer.status, 401 | 429 | 500..=599)
         }

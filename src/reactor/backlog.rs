@@ -44,6 +44,11 @@ impl Backlog {
         self.waiting.contains_key(key)
     }
 
+    /// Returns the number of waiting objects.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Returns whether no object is waiting.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()

@@ -29,7 +29,7 @@ use crate::logic::{
     function::ScriptId,
     indexing::Owner,
     object::{Object, Unreadable},
-    order,
+    order::{self, EventView, Freshness},
     outcome::LogLevel,
     patch::Transformation,
     plan::{self, Hold},
@@ -41,7 +41,7 @@ use crate::ports::{
     SharedPatch,
 };
 
-/// After this time, indexing takes no place from other objects.
+/// After this time, indexing releases its worker permit to other objects.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// One pass over one event.
@@ -50,7 +50,7 @@ pub(super) struct Cycle<'a> {
     pub(super) serving: &'a StreamContext,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
-    /// The worker's place, for waits that concern others.
+    /// The worker's permit, released while it waits for something other than its own work.
     pub(super) permit: &'a WorkerPermit,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
@@ -285,7 +285,7 @@ impl Cycle<'_> {
             let retries = filters.retries(serving, &mut self.memory.undecided);
             {
                 let mut indexing = pin!(indexer.run(&mut failures, retries));
-                // A function that waits takes no place from others.
+                // A function that waits releases its permit to other workers.
                 if time::timeout(PROMPT, &mut indexing).await.is_err() {
                     self.permit.release_while(indexing).await;
                 }
@@ -309,36 +309,46 @@ impl Cycle<'_> {
                 waiting = self.serving.opening() => Opening::Open(waiting),
             }
         };
-        // Others may need the place to complete the tables.
+        // Other workers may need the permit to complete the indexes.
         self.permit.release_while(wait).await
     }
 
-    /// Returns whether the event may be handled as a change. One that is older than our own last request may not: its handlers
-    /// would be called again; nor may one of an object that was gone at our last request. While the event of that request is
-    /// certain to come soon, it is waited for; otherwise the server is asked, and the event shows the object as it is now.
+    /// Returns whether the event may be handled as a change: it shows the object as it is, or the server was asked.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be asked; the object is tried again.
     async fn refresh(&mut self) -> Result<bool, CycleError> {
-        let is_gone = self.event.event_type == Some(EventType::Deleted);
-        let is_older = order::is_older(&self.event.object, self.memory.own);
-        let is_listed = self.event.event_type.is_none();
-        if is_gone || !is_listed && !is_older {
+        let now = Instant::now();
+        let expected = self.expected.filter(|it| now < it.deadline);
+        let view = EventView {
+            event_type: self.event.event_type,
+            is_older: order::is_older(&self.event.object, self.memory.own),
+            is_unconfirmed: self.memory.unconfirmed.is_some(),
+            is_missing: self.memory.is_gone,
+            is_expected: expected.is_some(),
+            is_followed: !self.queue.is_empty(),
+        };
+        if view.confirms() {
             self.memory.unconfirmed = None;
         }
-        let is_doubtful = is_older || self.memory.unconfirmed.is_some();
-        if is_gone || !is_doubtful && !self.memory.is_gone {
-            return Ok(true);
-        }
-        if let Some(expected) =
-            self.expected.filter(|it| is_doubtful && Instant::now() < it.deadline)
-        {
-            if is_listed {
-                self.event.object = Arc::clone(&expected.object);
-                self.memory.unconfirmed = Some(expected.deadline);
+        match view.freshness() {
+            Freshness::Current => Ok(true),
+            Freshness::Awaited => {
+                // A list is not repeated: until our own event comes, the answer to our request stands in for it.
+                if let Some(expected) = expected.filter(|_| view.event_type.is_none()) {
+                    self.event.object = Arc::clone(&expected.object);
+                    self.memory.unconfirmed = Some(expected.deadline);
+                }
+                Ok(false)
             }
-            return Ok(false);
+            Freshness::Followed => Ok(false),
+            Freshness::Unknown => self.read().await,
         }
-        if !self.queue.is_empty() {
-            return Ok(false);
-        }
+    }
+
+    /// Reads the object from the server, unless a newer event comes first. Returns whether the event shows the answer now.
+    async fn read(&mut self) -> Result<bool, CycleError> {
         let header = self.event.object.header();
         let address = Address {
             resource: &self.serving.resource,
@@ -363,7 +373,7 @@ impl Cycle<'_> {
             }
         };
         if order::is_older(&object, self.memory.own) {
-            // The server itself has gone back, as after a restored backup: the order of versions begins anew.
+            // The server itself has gone back, as after a restored backup: the order of versions starts again.
             self.memory.own = None;
         }
         self.memory.is_gone = false;

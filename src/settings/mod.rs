@@ -137,7 +137,8 @@ pub struct Watching {
     pub reconnect_backoff: Duration,
     /// Reconnect a watch that was silent for this long; bookmarks count as sound.
     pub inactivity_timeout: Duration,
-    /// `limit` of list requests; `None` asks for everything at once.
+    /// `limit` of list requests; `None` requests all objects at once. 500, as in client-go and kube-rs: a list of 100,000 objects
+    /// would be a response of more than 100 MB, which both sides hold in memory.
     pub chunk_size: Option<u32>,
     /// The longest a connection for a watch may take to be made; `None`: as for other requests.
     pub connect_timeout: Option<Duration>,
@@ -328,7 +329,7 @@ impl Default for Watching {
             client_timeout: None,
             reconnect_backoff: Duration::from_millis(100),
             inactivity_timeout: secs(70),
-            chunk_size: None,
+            chunk_size: Some(500),
             connect_timeout: None,
             initial_streaming: false,
             label_selectors: Selectors::new(),

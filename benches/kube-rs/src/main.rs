@@ -1,4 +1,6 @@
 //! Handles creations as the scripts of `scripts/bench` do: one line, one PATCH that remembers, one PATCH with the result.
+//!
+//! Runs on tokio's runtime of several threads, as operators written by hand do; with the argument `current-thread` on a single one.
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
@@ -11,11 +13,20 @@ use serde_json::json;
 
 /// What says that an object has been handled.
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
-/// Objects at once.
-const AT_ONCE: usize = 128;
+/// How many objects are handled at the same time.
+const CONCURRENCY: usize = 64;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    let is_single = std::env::args().nth(1).is_some_and(|it| it == "current-thread");
+    let mut runtime = if is_single {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
+    runtime.enable_all().build()?.block_on(run())
+}
+
+async fn run() -> anyhow::Result<()> {
     // An error means that somebody else has chosen one.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::try_default().await?;
@@ -24,7 +35,7 @@ async fn main() -> anyhow::Result<()> {
     let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
     let objects = watcher(api, watcher::Config::default()).default_backoff().applied_objects();
     objects
-        .for_each_concurrent(AT_ONCE, async |object| {
+        .for_each_concurrent(CONCURRENCY, async |object| {
             let handled = match object {
                 Ok(object) => handle(&client, &resource, object).await,
                 Err(error) => Err(error.into()),

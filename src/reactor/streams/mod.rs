@@ -50,6 +50,12 @@ use crate::ports::{
 /// others have a worker.
 const EVENTS_PER_YIELD: usize = 64;
 
+/// While this many objects are waiting for a worker, the stream does not read more of a list, to limit memory. At least two pages of
+/// the list (`settings.watching.chunk_size`), so that the workers never wait for the server.
+const WAITING_MAX: usize = 1000;
+/// Maximum time to delay the reading of a list: servers expire the snapshot of a list after five minutes.
+const PACED_MAX: Duration = Duration::from_mins(2);
+
 /// The first pause before a stream that has ended unexpectedly restarts; each further pause is twice as long.
 const RESTART_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The maximum of these pauses.
@@ -67,6 +73,14 @@ struct Signals<'a> {
 /// The events have ended, which must never happen.
 struct Ended;
 
+/// An incomplete list.
+struct Listing {
+    /// Holds handlers back until the list is complete.
+    hold: Arc<Hold>,
+    /// Until this moment, objects of the list are read no faster than workers handle them.
+    paced_until: Instant,
+}
+
 /// One stream and its workers.
 pub(super) struct Stream {
     /// Where the workers find their handlers.
@@ -80,8 +94,8 @@ pub(super) struct Stream {
     pub(super) is_standby: bool,
     /// The incomplete list for new handlers.
     pub(super) relist: Option<Relist>,
-    /// Waits for the stream's own list in progress.
-    listing: Option<Arc<Hold>>,
+    /// The stream's own list in progress.
+    listing: Option<Listing>,
 }
 
 impl Stream {
@@ -202,9 +216,10 @@ impl Stream {
         let mut paused = std::pin::pin!(pauses.next(pauses.count()));
         let mut leading = std::pin::pin!(leadership.until_leading());
         let mut log = StreamLog::new(self.name());
-        let mut taken = 0_usize;
+        let (mut taken, begun) = (0_usize, Instant::now());
         loop {
             let replaced = self.context.replaced.clone();
+            let paced_until = self.paced_until();
             let relisted = async {
                 match &mut self.relist {
                     Some(relist) => relist.next().await,
@@ -219,7 +234,8 @@ impl Stream {
                 () = replaced.cancelled() => self.take_over(true),
                 () = &mut leading, if self.is_standby => return ControlFlow::Continue(()),
                 finished = self.workers.next_finished() => self.forget_worker(finished),
-                item = events.next() => {
+                () = time::sleep_until(paced_until.unwrap_or(begun)), if paced_until.is_some() => {}
+                item = events.next(), if paced_until.is_none() => {
                     let Some(item) = item else { return ControlFlow::Break(Err(Ended)) };
                     self.take(item, &mut log);
                     self.workers.postpone();
@@ -237,6 +253,15 @@ impl Stream {
                 }
             }
         }
+    }
+
+    /// Returns until when to leave the rest of a list unread, if enough of its objects are waiting for a worker. A streamed list is not
+    /// delayed: the server would end it.
+    fn paced_until(&self) -> Option<Instant> {
+        let is_streamed = self.context.settings.watching.initial_streaming;
+        let listing = self.listing.as_ref().filter(|_| !is_streamed)?;
+        let is_full = self.workers.waiting() >= WAITING_MAX;
+        Some(listing.paced_until).filter(|it| is_full && Instant::now() < *it)
     }
 
     /// Waits while the operator is paused. Workers finish their cycles, and no new ones start.

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use super::Stream;
+use tokio::time::Instant;
+
+use super::{Listing, PACED_MAX, Stream};
 use crate::logic::reason::EventType;
 use crate::ports::{ApiError, StreamEvent};
 use crate::reactor::{generation::Relist, memory::Key, queue::Event, stream_log::StreamLog};
@@ -26,7 +28,8 @@ impl Stream {
             }
             Ok(StreamEvent::Listing) => {
                 self.known.begin_list();
-                self.listing = Some(Arc::clone(&self.context.hold));
+                let hold = Arc::clone(&self.context.hold);
+                self.listing = Some(Listing { hold, paced_until: Instant::now() + PACED_MAX });
                 self.relist.iter_mut().for_each(Relist::overtake);
             }
             Ok(StreamEvent::Listed) => {
@@ -43,8 +46,8 @@ impl Stream {
                 for (key, object) in missed {
                     self.bring(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
                 }
-                if let Some(hold) = self.listing.take() {
-                    hold.listed();
+                if let Some(listing) = self.listing.take() {
+                    listing.hold.listed();
                 }
                 self.relist.take_if(|it| it.is_overtaken());
             }

@@ -108,6 +108,11 @@ impl WorkerPool {
         }
     }
 
+    /// Returns the number of objects that are waiting for a worker.
+    pub(super) fn waiting(&self) -> usize {
+        self.backlog.len()
+    }
+
     /// Drops the objects that are waiting for a worker.
     pub(super) fn drop_waiting(&mut self) {
         self.backlog = Backlog::default();

@@ -253,7 +253,7 @@ async fn a_watch_that_has_lasted_long_enough_is_cut_and_goes_on_where_it_was() {
         format!("watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=8")
     };
     // At 0, 10 and 20 seconds; one list was enough.
-    assert_eq!(requests, [String::new(), from("1"), from("7"), from("7")]);
+    assert_eq!(requests, ["limit=500".to_owned(), from("1"), from("7"), from("7")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ mod crashes;
 mod discovery;
 mod errors;
 pub(crate) mod heard;
+mod listed;
 mod lost;
 mod observation;
 mod older;

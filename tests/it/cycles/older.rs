@@ -231,3 +231,26 @@ async fn after_a_restored_backup_the_order_of_versions_begins_anew() {
     }
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_own_event_was_lost_with_a_restored_backup_is_read_again() {
+    let (env, script) = (Environment::default(), Script::default());
+    env.create(object("ns1", "a"));
+    let backup = env.server.export();
+    let link = Link::new(&env.server);
+    // The event that shows the record of the handler would come much later than the list of the restored server.
+    link.lag(Duration::from_secs(20));
+    let handlers = vec![script.quiet(Kind::Create, "made")];
+    let running = script.start(&env, (&link, handlers), Settings::default());
+    pass(1).await;
+    let annotations =
+        |env: &Environment| env.get(EXAMPLES, "ns1/a")["metadata"]["annotations"].to_string();
+    assert_eq!(script.calls.lines(), ["made a"]);
+    assert!(annotations(&env).contains("last-handled"), "it is recorded");
+    env.server.roll_back(backup);
+    assert!(!annotations(&env).contains("last-handled"), "the backup is from before the record");
+    pass(60).await;
+    assert_eq!(script.calls.lines(), ["made a", "made a"]);
+    assert!(annotations(&env).contains("last-handled"), "it is recorded again");
+    running.stop().await;
+}

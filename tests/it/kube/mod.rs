@@ -1,5 +1,6 @@
 //! The way of scripts to the cluster: one connection, which is tried again after a failure.
 
+mod applied;
 mod gaps;
 
 use std::{

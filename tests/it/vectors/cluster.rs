@@ -32,6 +32,8 @@ fn watch_streams() {
 async fn check_retries(vector: &Vector) -> Result<(), String> {
     let input = &vector.input;
     let mut settings = Settings::default();
+    // Kopf's default.
+    settings.watching.chunk_size = None;
     let backoffs = input.get("per_call_backoffs").or_else(|| input.get("error_backoffs"));
     if let Some(backoffs) = backoffs {
         let list = backoffs.as_array().cloned().unwrap_or_else(|| vec![backoffs.clone()]);
@@ -203,6 +205,8 @@ fn watching(given: &Value) -> Result<Settings, String> {
     let mut settings = Settings::default();
     // Errors of these vectors are those after all attempts.
     settings.networking.error_backoffs.clear();
+    // Kopf's default.
+    settings.watching.chunk_size = None;
     for (name, value) in given.as_object().into_iter().flatten() {
         match name.as_str() {
             "reconnect_backoff" => {
