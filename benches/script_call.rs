@@ -85,7 +85,7 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
             cause: Cause::Object(cause.clone()),
             memo: first.memo.clone(),
             logger: first.logger.clone(),
-            facilities: Arc::clone(&first.facilities),
+            services: Arc::clone(&first.services),
             children: None,
         })
     };

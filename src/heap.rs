@@ -1,11 +1,11 @@
-//! How much memory each thread has taken: the one way to tell the memory of a script from that of everybody else.
+//! Counts the memory that each thread has allocated: the only way to separate the memory of a script from all other memory.
 //!
-//! Rhai has limits for the size of one value, none for all of them together. So the allocator of the process counts, for
-//! each thread, what it hands out less what it gets back; the engine asks before each step of a script. The counting is an
-//! addition to a number of the thread: no lock, no atomic, nothing to allocate.
+//! Rhai limits the size of each value, but not of all values together. So the allocator of the process counts, per thread, the
+//! bytes allocated less the bytes freed, and the engine checks the count before each step of a script. Counting adds to a
+//! thread-local number: no lock, no atomic, no allocation.
 //!
-//! A number means something only as the difference of two, taken on one thread: memory may be freed by another thread than
-//! the one that asked for it.
+//! Only the difference of two counts on the same thread is meaningful: memory may be freed by another thread than the one that
+//! allocated it.
 #![expect(unsafe_code, reason = "the trait of allocators is unsafe to implement")]
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
     cell::Cell,
 };
 
-/// What an allocator takes for itself with each piece, and the steps in which it hands memory out: those of libc.
+/// Bytes that an allocator adds to each allocation, and the unit to which it rounds up: those of libc.
 const HEADER_BYTES: usize = 8;
 const STEP_BYTES: usize = 16;
 
@@ -22,28 +22,28 @@ thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The allocator of the process, which counts.
+/// The counting allocator of the process.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 struct Counting;
 
-/// Bytes that the calling thread has taken and not given back; negative if it has freed what others took.
+/// Returns the bytes that the calling thread has allocated and not freed; negative if it has freed memory of other threads.
 #[inline]
 pub fn held() -> isize {
     HELD.get()
 }
 
-/// Gives memory that is free back to the system, also where used pieces lie around it. Takes some milliseconds.
+/// Returns free memory to the system, also between used blocks. Takes some milliseconds.
 pub fn give_back() {
-    // SAFETY: without conditions; the allocator locks what it looks at.
+    // SAFETY: no preconditions; the allocator locks what it reads.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Makes something whose memory counts for nobody: it changes its size, or goes, on other threads than the one that needs it now.
+/// Runs `make` without counting its memory: for values that are resized or freed by other threads than the one that needs them now.
 pub fn apart<T>(make: impl FnOnce() -> T) -> T {
     let before = held();
     let made = make();
@@ -51,10 +51,10 @@ pub fn apart<T>(make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// What a piece of this size costs.
+/// Returns the bytes that an allocation of this size costs.
 #[inline]
 fn cost(size: usize) -> isize {
-    // No piece is larger than `isize::MAX`, so neither this addition nor the conversion goes wrong.
+    // No allocation is larger than `isize::MAX`, so neither the addition nor the conversion overflows.
     (size.wrapping_add(HEADER_BYTES + STEP_BYTES - 1) & !(STEP_BYTES - 1)).cast_signed()
 }
 
@@ -63,8 +63,8 @@ fn count(bytes: isize) {
     HELD.set(HELD.get().wrapping_add(bytes));
 }
 
-// SAFETY: all memory comes from `System`, with the very arguments that the caller gave; what is done beside touches only a
-// number of the thread, which neither allocates nor unwinds.
+// SAFETY: all memory comes from `System`, with exactly the arguments of the caller; the counting touches only a thread-local
+// number, which neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -100,7 +100,7 @@ mod tests {
     use super::{apart, held};
 
     #[test]
-    fn what_is_made_apart_counts_nothing() {
+    fn memory_allocated_apart_is_not_counted() {
         let before = held();
         let list = apart(|| vec![0_u8; 1 << 20]);
         assert_eq!(held(), before);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_and_given_back_counts_nothing() {
+    fn freed_memory_is_not_counted() {
         let before = held();
         let list = vec![0_u8; 1 << 20];
         assert!((1 << 20..(1 << 20) + 64).contains(&(held() - before)));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_thread_frees_stays_with_the_one_that_took_it() {
+    fn memory_freed_by_another_thread_stays_counted() {
         let before = held();
         let list = vec![0_u8; 1 << 20];
         std::thread::scope(|scope| {

@@ -120,7 +120,7 @@ impl Sessions {
     ) -> Result<Self, ApiError> {
         let found = log_in().await?;
         let sessions = Sessions::empty(Some(log_in), clock, health.pulse(PART, None));
-        sessions.pulse.say(HealthState::Ready, &told(&found));
+        sessions.pulse.set(HealthState::Ready, &told(&found));
         sessions.lock().fill(found, clock.now());
         Ok(sessions)
     }
@@ -166,7 +166,7 @@ impl Sessions {
         self.was_accepted.store(true, Ordering::Relaxed);
         if self.lock().accept() {
             let text = format!("the server accepts '{}'", ticket.handler());
-            self.pulse.say(HealthState::Ready, &text);
+            self.pulse.set(HealthState::Ready, &text);
         }
     }
 
@@ -195,7 +195,7 @@ impl Sessions {
                 } else {
                     format!("the login of '{handler}' does not trust the server: {failure}")
                 };
-                self.pulse.say(HealthState::Unready, &story);
+                self.pulse.set(HealthState::Unready, &story);
                 self.postpone(pause);
                 if pause.is_zero() {
                     return Advice::Attempt;
@@ -246,7 +246,7 @@ impl Sessions {
                 let is_first = vault.is_trusted();
                 drop(vault);
                 if is_first {
-                    self.pulse.say(HealthState::Ready, &names);
+                    self.pulse.set(HealthState::Ready, &names);
                 }
                 info!(target: TARGET, "Re-authentication has finished.");
             }
@@ -254,7 +254,7 @@ impl Sessions {
                 let pause = self.lock().note_failed_login().max(Duration::from_secs(1));
                 self.postpone(pause);
                 if self.pick().is_none() {
-                    self.pulse.say(HealthState::Unready, &format!("login failed: {problem}"));
+                    self.pulse.set(HealthState::Unready, &format!("login failed: {problem}"));
                 }
                 let hint = problem.hint.as_deref().map(|it| format!(" hint: {it}"));
                 let (seconds, hint) = (pause.as_secs(), hint.unwrap_or_default());

@@ -371,7 +371,7 @@ impl Watcher {
             let pause = self.next_pause(backoff, least);
             return (None, State::Pausing { pause, next });
         }
-        self.pulse.say(HealthState::Unready, &error.message);
+        self.pulse.set(HealthState::Unready, &error.message);
         if is_quiet(&error) {
             let pause = self.next_pause(backoff, Duration::ZERO);
             return (None, State::Pausing { pause, next });

@@ -1,4 +1,4 @@
-//! What happens around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
+//! Features around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
 pub mod probes;
 
 pub mod daemons;

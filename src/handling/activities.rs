@@ -1,7 +1,7 @@
-//! Runs the operator's own handlers: start-up, clean-up, logins, probes.
+//! Runs the operator's own handlers: start-up, clean-up, login, probe.
 //!
-//! The contract is `tests/vectors/activities.json`. All handlers of an activity run one after another in rounds; those that
-//! failed temporarily come back in a later round. Nothing is stored.
+//! The contract is `tests/vectors/activities.json`. All handlers of an activity run one after another, in rounds; those that failed
+//! temporarily run again in a later round. Nothing is stored.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::ports::{
 };
 use crate::settings::{Execution, Settings};
 
-/// An activity and what its handlers see.
+/// An activity and the arguments of its handlers.
 #[derive(Clone)]
 pub struct Activity {
     /// Startup, cleanup, login or probe.
@@ -31,41 +31,41 @@ pub struct Activity {
     pub settings: Arc<Mutex<Settings>>,
     /// The operator's memo.
     pub memo: Memo,
-    /// What native logins have to go by; only of interest to logins.
+    /// The sources of native logins; used only by login handlers.
     pub logins: NativeLogins,
 }
 
-/// An activity that runs any number of times, each time with the handlers of the generation that took over last: a login, a probe.
+/// An activity that runs repeatedly, each time with the handlers of the generation that took over last: login or probe.
 #[derive(Clone)]
-pub struct Standing {
+pub struct RepeatedActivity {
     /// Login or probe.
     pub kind: Kind,
-    /// Where the handlers are found.
+    /// The source of the handlers.
     pub current: Current,
-    /// What is run where that generation has no handlers: whether scripts log in is decided at the start.
-    pub otherwise: Vec<Arc<Handler>>,
+    /// The handlers to run if that generation has none: whether scripts log in is decided at the start.
+    pub fallback: Vec<Arc<Handler>>,
     /// The kwarg `settings`.
     pub settings: Arc<Mutex<Settings>>,
     /// The operator's memo.
     pub memo: Memo,
     /// The scripts.
     pub scripts: Arc<dyn Scripts>,
-    /// The time.
+    /// The clock for start times and limits.
     pub clock: Clock,
-    /// Defaults of handlers.
+    /// The default options of handlers.
     pub execution: Execution,
 }
 
-impl Standing {
+impl RepeatedActivity {
     /// Runs all handlers to their end; see [`run`].
     ///
     /// # Errors
-    /// When handlers failed for good.
+    /// If handlers failed permanently.
     pub async fn run(&self) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
         self.run_with(NativeLogins::default()).await
     }
 
-    /// Login handlers, as the cluster asks them.
+    /// Converts login handlers into the callback that the cluster adapter calls.
     pub fn into_login(self) -> AskLogin {
         let login = Arc::new(self);
         Arc::new(move |logins| {
@@ -74,10 +74,10 @@ impl Standing {
         })
     }
 
-    /// The same with what native logins have to go by.
+    /// Runs all handlers with these sources of native logins.
     ///
     /// # Errors
-    /// When handlers failed for good.
+    /// If handlers failed permanently.
     pub async fn run_with(
         &self,
         logins: NativeLogins,
@@ -87,22 +87,22 @@ impl Standing {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.execution,
-            facilities: &live.facilities,
+            services: &live.services,
         };
         let own = live.generation.registry.activities(self.kind);
-        let handlers = if own.is_empty() { self.otherwise.clone() } else { own };
+        let handlers = if own.is_empty() { self.fallback.clone() } else { own };
         let (settings, memo) = (Arc::clone(&self.settings), self.memo.clone());
         run(runner, &Activity { kind: self.kind, handlers, settings, memo, logins }).await
     }
 }
 
-/// One or more handlers failed for good; all others have ended.
+/// One or more handlers failed permanently; all others have finished.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{activity} failed: {}", list(failures))]
 pub struct ActivityError {
     /// The activity, as the kwarg `activity` names it.
     pub activity: &'static str,
-    /// Handler id → message.
+    /// Error messages by handler id.
     pub failures: BTreeMap<Arc<str>, String>,
 }
 
@@ -111,15 +111,15 @@ struct Progress {
     handler: Arc<Handler>,
     started: Timestamp,
     retries: u64,
-    /// Not before this moment.
+    /// The time of the next attempt.
     due: Timestamp,
     finished: Option<Outcome>,
 }
 
-/// Runs all handlers to their end. Gives the results by handler id.
+/// Runs all handlers to their end. Returns the results by handler id.
 ///
 /// # Errors
-/// When handlers failed for good, after all others have ended.
+/// If handlers failed permanently; all others have finished then.
 pub async fn run(
     runner: Runner<'_>,
     activity: &Activity,
@@ -181,7 +181,7 @@ fn conclude(
     if failures.is_empty() { Ok(results) } else { Err(ActivityError { activity, failures }) }
 }
 
-/// The kwarg `activity`.
+/// Returns the kwarg `activity`.
 fn name(kind: Kind) -> &'static str {
     let names =
         [(Kind::Cleanup, "cleanup"), (Kind::Login, "authentication"), (Kind::Probe, "probe")];

@@ -1,7 +1,7 @@
-//! Answers the questions that filters have for scripts.
+//! Calls the filter functions of scripts.
 //!
-//! Filters are decided in `logic`, which cannot call anybody: it says what it needs to know, we ask the script and decide
-//! again. Most filters ask nothing.
+//! Filters are decided in `logic`, which cannot call scripts: it returns the question whose answer it needs; this module asks the
+//! script, and `logic` decides again. Most filters need no call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,19 +17,19 @@ use crate::logic::{
     selection::Ask,
     undecided::{Failed, Undecided},
 };
-use crate::ports::{Cause, Facilities, Invocation, Logger, Memo, ObjectCause, Scripts};
+use crate::ports::{CallServices, Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
 
-/// How long a function may take that decides something about other functions: a filter, a lifecycle, a selector. It has little
-/// to wait for, and others wait for it.
+/// Time limit of a function that decides about other functions: a filter, a lifecycle, a selector. Such a function has little to
+/// wait for, and others wait for it.
 pub const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// A filter gets this much time at least, however long the other filters of the cycle have taken.
+/// Minimum time for a filter, regardless of how long the other filters of the cycle have taken.
 const ANSWER_MIN: Duration = Duration::from_secs(1);
 
-/// Filters are asked one after another. A filter that has not answered after this time is waited for alongside the others.
+/// Filters run one after another. A filter that takes longer than this runs concurrently with the following ones.
 const PROMPT: Duration = Duration::from_millis(50);
 
-/// Who answers, and what about.
+/// Calls filter functions for one object and cause.
 pub struct Asker<'a> {
     /// The scripts.
     pub scripts: &'a dyn Scripts,
@@ -37,35 +37,35 @@ pub struct Asker<'a> {
     pub cause: &'a ObjectCause,
     /// The memo that filters see.
     pub memo: &'a Memo,
-    /// Where their lines go.
+    /// The logger for lines of the filters.
     pub logger: &'a Logger,
-    /// What every call can reach.
-    pub facilities: &'a Arc<Facilities>,
+    /// The services that every call can reach.
+    pub services: &'a Arc<CallServices>,
 }
 
-/// A filter of a sub-handler that failed: an error of its parent.
+/// A failed filter of a sub-handler, which is an error of its parent.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("a filter of {handler} failed: {}", raised.message)]
 pub struct FilterError {
-    /// The handler it belongs to, as in log lines.
+    /// The handler that the filter belongs to, as in log lines.
     pub handler: String,
-    /// What it raised.
+    /// The error that the filter raised.
     pub raised: Raised,
 }
 
-/// What an object remembers of filters that failed, and how that is counted.
+/// An object's state of failed filters, and the rules for their retries.
 pub struct FilterRetries<'a> {
-    /// What it remembers; nothing for most objects.
+    /// The object's undecided handlers; `None` for most objects.
     pub undecided: &'a mut Option<Box<Undecided>>,
     /// The pauses after unexpected errors.
     pub delays: &'a [Duration],
-    /// The moment that the times of `undecided` are measured from.
+    /// The start of the time measurement in `undecided`.
     pub start: Instant,
-    /// When all filters of the cycle should have been asked.
+    /// The time when all filters of the cycle must have returned.
     pub deadline: Instant,
 }
 
-/// A question and what became of it.
+/// A question and its answer.
 struct Asked {
     ask: Ask,
     took: Duration,
@@ -73,10 +73,10 @@ struct Asked {
 }
 
 impl Asker<'_> {
-    /// Decides, asking as often as needed. `answers` are kept between decisions about the same event.
+    /// Makes a decision, and calls filters as often as needed. Callers keep `answers` between decisions about the same event.
     ///
     /// # Errors
-    /// When a filter raises.
+    /// If a filter fails.
     pub async fn decide<T>(
         &self,
         answers: &mut Answers,
@@ -96,8 +96,8 @@ impl Asker<'_> {
         }
     }
 
-    /// Decides, asking as often as needed. A filter that fails, or does not answer in time, leaves its handler undecided; it is
-    /// reported, and it is asked again only after a pause.
+    /// Makes a decision, and calls filters as often as needed. If a filter fails or exceeds its time limit, its handler stays
+    /// undecided; the failure is logged, and the filter is called again only after a pause.
     pub async fn decide_without_failures<T>(
         &self,
         answers: &mut Answers,
@@ -114,7 +114,7 @@ impl Asker<'_> {
                     None
                 }
                 Err(ask) => {
-                    // Until it is answered.
+                    // Counts as failed until the answer arrives.
                     answers.note_failure(ask.question.clone());
                     asked.push(self.answer(ask, retries.deadline));
                     time::timeout(PROMPT, asked.next()).await.ok().flatten()
@@ -134,7 +134,7 @@ impl Asker<'_> {
         let answer = self.scripts.ask(ask.question.clone(), self.invocation(&ask.handler));
         let answer = within(limit, answer).await;
         let took = start.elapsed();
-        // However little time was left for it.
+        // The full limit counts, however little time was left.
         let took = if took < limit { took } else { ANSWER_MAX };
         Asked { ask, took, answer }
     }
@@ -147,18 +147,18 @@ impl Asker<'_> {
             Some(pause) => {
                 let pause = python_text::seconds(pause);
                 format!(
-                    "{handler} is skipped: its filter {filter} failed (attempt {attempt}), asking again in {pause} s: {message}"
+                    "{handler} is skipped: its filter {filter} failed (attempt {attempt}), retrying in {pause} s: {message}"
                 )
             }
             None => format!(
-                "{handler} is skipped: its filter {filter} failed, asking again with the next event: {message}"
+                "{handler} is skipped: its filter {filter} failed, retrying with the next event: {message}"
             ),
         };
         let line = LogLine { level: LogLevel::Error, text, with_trace: true };
         self.logger.line(&line, raised.trace_from(&handler.location).as_deref());
     }
 
-    /// The argument of a function that is asked about the object, on behalf of this handler.
+    /// Builds the argument of a function that is called about the object, on behalf of this handler.
     pub fn invocation(&self, handler: &Arc<Handler>) -> Arc<Invocation> {
         Arc::new(Invocation {
             handler: handler.inside(),
@@ -166,7 +166,7 @@ impl Asker<'_> {
             cause: Cause::Object(self.cause.clone()),
             memo: self.memo.clone(),
             logger: self.logger.clone(),
-            facilities: Arc::clone(self.facilities),
+            services: Arc::clone(self.services),
             children: None,
         })
     }
@@ -184,22 +184,22 @@ impl FilterRetries<'_> {
     }
 }
 
-/// Waits for an answer, but not for longer than this.
+/// Waits for an answer, at most this long.
 ///
 /// # Errors
-/// When there is none in time.
+/// If there is no answer in time.
 pub async fn within<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, Raised>>,
 ) -> Result<T, Raised> {
     let answered = time::timeout(limit, answer).await;
     answered.unwrap_or_else(|_elapsed| {
-        let message = format!("no answer within {} s", limit.as_secs());
+        let message = format!("no result within {} s", limit.as_secs());
         Err(Raised { kind: RaisedKind::Arbitrary("TimeoutError".into()), message, trace: None })
     })
 }
 
-/// The filter of a question, as in log lines.
+/// Returns the filter of a question, as in log lines.
 fn shown(question: &Question) -> String {
     let Question { function: Function { name, .. }, about } = question;
     match (name.is_empty(), about) {

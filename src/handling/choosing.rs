@@ -1,7 +1,7 @@
-//! Asks the functions of selectors which resources they want.
+//! Calls the functions of selectors to find the resources that they select.
 //!
-//! Selectors are matched in `logic`, which cannot call anybody: the functions are asked beforehand, once for each resource as
-//! it is described, and the answers are kept.
+//! Selectors are matched in `logic`, which cannot call scripts: the functions are called before, once for each description of a
+//! resource, and the answers are kept.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,34 +14,34 @@ use crate::logic::{
 };
 use crate::ports::Scripts;
 
-/// A function is asked about this many resources at the same time. In Rhai each question takes a thread of the script.
+/// Maximum number of concurrent calls of one function. In Rhai, each call takes a thread of the script.
 const ASKED_MAX: usize = 4;
 
-/// What the functions have answered.
+/// The answers of the functions.
 #[derive(Debug, Default)]
 pub struct Choices(BTreeMap<Function, BTreeMap<Resource, Choice>>);
 
 #[derive(Clone, Debug)]
 struct Choice {
-    /// As it was described when the function was asked; another description is another question.
+    /// The resource as described in the call; a changed description needs another call.
     about: Arc<Resource>,
     answer: bool,
 }
 
-/// What functions could not answer when they were asked together.
+/// The failures of functions in one round of calls.
 #[derive(Debug, Default)]
 pub struct Failures(BTreeMap<Function, Asked>);
 
 #[derive(Debug, Default)]
 struct Asked {
     has_answered: bool,
-    /// The resources that it has failed for, by the reason.
+    /// The resources for which the function has failed, by the error message.
     failures: BTreeMap<String, Vec<String>>,
 }
 
 impl Choices {
-    /// Asks what is not known yet. A function that fails does not want the resource, nor those that it was not asked about before
-    /// its time was over: it has [`ANSWER_MAX`] for all of them together.
+    /// Calls the functions for resources without an answer. A function that fails does not select the resource. All calls of one
+    /// function together are limited to [`ANSWER_MAX`]; it does not select the resources left over.
     pub async fn ask(
         &mut self,
         scripts: &dyn Scripts,
@@ -70,7 +70,7 @@ impl Choices {
         failures
     }
 
-    /// Functions of another generation of which nothing was edited have answered already, as their predecessors.
+    /// Copies the answers of unedited functions from the previous generation.
     pub fn inherit(&mut self, before: &Registry, now: &Registry) {
         for handler in now.handlers() {
             let Some(function) = function_of(handler) else { continue };
@@ -82,21 +82,21 @@ impl Choices {
         }
     }
 
-    /// Forgets what functions have answered that these handlers do not ask.
+    /// Drops the answers of functions that these handlers do not use.
     pub fn keep(&mut self, registry: &Registry) {
         let asked = registry.handlers().iter().filter_map(|it| function_of(it));
         let asked = asked.collect::<Vec<_>>();
         self.0.retain(|it, _| asked.contains(&it));
     }
 
-    /// Whether a function wants a resource.
+    /// Returns whether a function selects a resource.
     pub fn of(&self, function: &Function, resource: &Resource) -> bool {
         let choice = self.0.get(function).and_then(|it| it.get(resource));
         choice.is_some_and(|it| it.answer)
     }
 }
 
-/// Asks a function about resources, in this order. The errors are texts.
+/// Calls a function for resources, in this order. The errors are messages.
 async fn answers(
     scripts: &dyn Scripts,
     function: &Function,
@@ -104,7 +104,7 @@ async fn answers(
 ) -> Vec<(Arc<Resource>, Result<bool, String>)> {
     let deadline = Instant::now() + ANSWER_MAX;
     let questions = resources.into_iter().map(|about| async move {
-        let late = || Err(format!("no answer within {} s", ANSWER_MAX.as_secs()));
+        let late = || Err(format!("no result within {} s", ANSWER_MAX.as_secs()));
         if Instant::now() >= deadline {
             return (about, late());
         }
@@ -130,13 +130,13 @@ impl Failures {
         }
     }
 
-    /// Tells each reason once.
-    pub fn tell(&self) {
+    /// Logs each reason once.
+    pub fn log(&self) {
         for (function, asked) in &self.0 {
             for (reason, resources) in &asked.failures {
                 tracing::error!(
                     target: "kopf.observation",
-                    "The resource selector {} has failed for {}, which it will not serve: {reason}",
+                    "The resource selector {} failed for {}, which it does not select: {reason}",
                     name_of(function),
                     list(resources)
                 );
@@ -144,7 +144,7 @@ impl Failures {
         }
     }
 
-    /// A function of these handlers that has failed whatever it was asked about, and why. It could not choose anything.
+    /// Returns the error if a function of these handlers has failed for every resource, so that it can select nothing.
     pub fn hopeless(&self, registry: &Registry) -> Option<String> {
         let mut hopeless = self.0.iter().filter(|(_, asked)| !asked.has_answered);
         let (function, asked) = hopeless.next()?;
@@ -157,7 +157,7 @@ impl Failures {
     }
 }
 
-/// One resource by its name, several by their number: a cluster has many dozens.
+/// Formats one resource by its name, several by their number: a cluster has many dozens.
 fn list(resources: &[String]) -> String {
     match resources {
         [only] => only.clone(),
@@ -184,18 +184,18 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_fails_for_everything_is_hopeless_and_is_told_once() {
+    fn a_function_that_fails_for_every_resource_is_reported_once() {
         let function = Function::new(ScriptId(1), 1, "wanted");
         let mut failures = Failures::default();
-        assert_eq!(failures.hopeless(&Registry::default()), None, "nobody was asked");
+        assert_eq!(failures.hopeless(&Registry::default()), None, "no function was called");
         failures.note(&function, &resource("pods"), Some(&"no idea".into()));
-        let told = "the resource selector wanted fails for pods.v1: no idea";
-        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(told));
+        let expected = "the resource selector wanted fails for pods.v1: no idea";
+        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(expected));
         failures.note(&function, &resource("secrets"), Some(&"no idea".into()));
-        let told =
+        let expected =
             "the resource selector wanted fails for 2 resources (pods.v1 and others): no idea";
-        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(told));
+        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(expected));
         failures.note(&function, &resource("nodes"), None);
-        assert_eq!(failures.hopeless(&Registry::default()), None, "it has an answer");
+        assert_eq!(failures.hopeless(&Registry::default()), None, "one call succeeded");
     }
 }

@@ -1,4 +1,4 @@
-//! Runs chosen handlers: arguments, limits, outcomes; asks filters and selectors; sends patches.
+//! Runs chosen handlers: arguments, limits, outcomes; calls filters and selectors; sends patches.
 
 pub mod activities;
 pub mod asking;

@@ -1,7 +1,7 @@
 //! Sends a patch: up to four requests, in a fixed order.
 //!
-//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. What is in the requests is decided in
-//! `logic/patch/`; here they are only sent, and conflicts sorted out.
+//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/patch/` decides the content of the requests;
+//! this module sends them and resolves conflicts.
 
 use std::{fmt, num::NonZeroU64, sync::Arc, time::Duration};
 
@@ -25,27 +25,27 @@ use crate::ports::{
 /// Sends patches of objects of one resource.
 #[derive(Clone, Copy)]
 pub struct Patcher<'a> {
-    /// Where to.
+    /// The cluster to send to.
     pub cluster: &'a dyn Cluster,
-    /// Who knows the functions in `patch.fns`.
+    /// The scripts with the functions in `patch.fns`.
     pub scripts: &'a dyn Scripts,
     /// The resource of the objects.
     pub resource: &'a Resource,
-    /// Where the lines about it go.
+    /// The logger for lines about the patch.
     pub logger: &'a Logger,
-    /// The latest version of the object that is known, if it may be later than that of the object itself.
+    /// The latest known version of the object, if it may be later than that of the object itself.
     pub seen: Option<NonZeroU64>,
-    /// Where newer events of the object come from, if somebody handles them after the patch.
+    /// The source of newer events of the object, if a worker handles them after the patch.
     pub events: Option<&'a dyn NewerEvents>,
 }
 
-/// How often a conflict is resolved at once, on the object as it is then; as client-go's `RetryOnConflict`.
+/// Maximum number of immediate retries after a conflict, on the latest object; like client-go's `RetryOnConflict`.
 const CONFLICTS_MAX: u32 = 5;
 
-/// The pause before the second retry after a conflict; it doubles from then on.
+/// The pause before the second retry after a conflict; each further pause is twice as long.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
 
-/// What came back while a patch was sent, also if a request failed in the end.
+/// The responses to a patch so far, also if a request failed in the end.
 #[derive(Debug, Default)]
 pub struct Received {
     /// The object after the last request that succeeded.
@@ -54,12 +54,12 @@ pub struct Received {
     pub refused: Vec<Refused>,
 }
 
-/// A transformation that a retry would not help.
+/// A rejected transformation; retries would not help.
 #[derive(Debug)]
 pub struct Refused {
     /// The transformation.
     pub transformation: Transformation,
-    /// Why.
+    /// The reason.
     pub error: PatchError,
 }
 
@@ -74,11 +74,10 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What came of a patch.
+/// The result of a patch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patched {
-    /// The object has changed since it was read, so that the status or transformations were not applied: they are left in the
-    /// patch.
+    /// The object has changed since it was read, so the status or transformations were not applied: they stay in the patch.
     pub is_outdated: bool,
     /// The object is gone.
     pub is_gone: bool,
@@ -87,13 +86,13 @@ pub struct Patched {
 /// Why a patch could not be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
-    /// The API said no.
+    /// The API rejected the request.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// A function in `patch.fns` raised.
+    /// A function in `patch.fns` failed.
     #[error("a function in patch.fns failed: {}", .0.message)]
     Transformation(Raised),
-    /// Others changed the object each time before the patch came.
+    /// Other clients changed the object each time before the patch arrived.
     #[error("conflicts with other changes of the object, {CONFLICTS_MAX} times in a row")]
     Conflict,
 }
@@ -103,7 +102,7 @@ impl PatchError {
     pub fn is_transient(&self) -> bool {
         match self {
             PatchError::Api(error) => match error.class {
-                // Missing: the path was not found, and not the object.
+                // Missing: the path does not exist; a missing object is not an error.
                 ErrorClass::Retry | ErrorClass::Conflict | ErrorClass::Missing => true,
                 ErrorClass::Outdated
                 | ErrorClass::Invalid
@@ -117,24 +116,24 @@ impl PatchError {
     }
 }
 
-/// How requests ended that insist on a version of the object.
+/// The result of requests that require a version of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     Done,
-    /// Somebody else was faster.
+    /// Another client has changed the object.
     Outdated,
 }
 
 impl Patcher<'_> {
-    /// Sends all of it, and resolves conflicts: the status is sent again to the same object, and transformations are applied to the
-    /// object as it is then. What the server has accepted is taken out of the patch, also if this fails later; so it is never sent
-    /// twice. An object that is gone is not an error.
+    /// Sends the whole patch and resolves conflicts: the status is sent again to the same object, and transformations are applied
+    /// to the latest object. Parts that the server has accepted are removed from the patch, also if this fails later; so they are
+    /// never sent twice. A deleted object is not an error.
     ///
-    /// Transformations of scripts that raise, that the server refuses or that conflict too often are moved to `received`: each of
-    /// them alone, the others are applied.
+    /// Transformations of scripts that fail, that the server rejects or that conflict too often are moved to `received` one by one;
+    /// all others are applied.
     ///
     /// # Errors
-    /// When a request fails for another reason; what was not accepted is left in the patch.
+    /// If a request fails for another reason; parts that were not accepted stay in the patch.
     pub async fn apply(
         &self,
         object: &Arc<Object>,
@@ -179,10 +178,10 @@ impl Patcher<'_> {
         }
     }
 
-    /// The same without resolving conflicts: what meets one is left in the patch.
+    /// Does the same without resolving conflicts: conflicting parts stay in the patch.
     ///
     /// # Errors
-    /// When a request fails for another reason than a conflict.
+    /// If a request fails for another reason than a conflict.
     pub async fn apply_once(
         &self,
         object: &Arc<Object>,
@@ -194,7 +193,7 @@ impl Patcher<'_> {
             Err(PatchError::Api(error)) if names(&error, object) => return Ok(self.gone()),
             Err(error) => error,
         };
-        // Another object with this name has another uid, and does not accept ours.
+        // Another object with this name has another uid, so it rejects ours.
         let is_refused = matches!(
             &error,
             PatchError::Api(it) if matches!(it.class, ErrorClass::Invalid | ErrorClass::Conflict)
@@ -205,7 +204,7 @@ impl Patcher<'_> {
         Err(error)
     }
 
-    /// Returns the object as it is now; `None` if it is gone, also if another one has its name.
+    /// Returns the latest object; `None` if it is gone, also if another object has its name.
     async fn latest(&self, object: &Object) -> Result<Option<Arc<Object>>, PatchError> {
         let header = object.header();
         let address = Address {
@@ -220,12 +219,12 @@ impl Patcher<'_> {
         }
     }
 
-    /// A backup was restored: nothing of what was done since then is true of the object as it is now.
+    /// Handles a restored backup: nothing that was done since then applies to the present object.
     fn restored(&self) -> Patched {
         self.logger.log(
             LogLevel::Warning,
-            "The server shows an older version of the object than before, as after a restored backup: what its handlers did is \
-             dropped, and they see it as it is now.",
+            "The server shows an older version of the object than before, as after a restored backup: the changes of its \
+             handlers are dropped, and they see the present object.",
         );
         Patched { is_gone: true, ..Patched::default() }
     }
@@ -236,7 +235,7 @@ impl Patcher<'_> {
         Patched { is_gone: true, ..Patched::default() }
     }
 
-    /// Returns whether the status or transformations met a newer version of the object.
+    /// Returns whether the status or the transformations met a newer version of the object.
     async fn send(
         &self,
         object: &Arc<Object>,
@@ -256,7 +255,7 @@ impl Patcher<'_> {
         self.transform(freshest, patch, received).await
     }
 
-    /// The first two requests.
+    /// Sends the first two requests.
     async fn merge(
         &self,
         object: &Object,
@@ -293,7 +292,7 @@ impl Patcher<'_> {
         Ok(ended)
     }
 
-    /// Returns `None` if the object has changed meanwhile, or is another one.
+    /// Patches the status. Returns `None` if the object has changed meanwhile, or is another one.
     ///
     /// Servers ignore the uid in a merge-patch of a status, but not the version: an object that is created again under the same
     /// name has another version, so it never gets the status of the one before.
@@ -320,7 +319,7 @@ impl Patcher<'_> {
         }
     }
 
-    /// Returns the version that the object most probably has now.
+    /// Returns the most probable present version of the object.
     fn latest_version(&self, object: &Object) -> Option<String> {
         match self.seen {
             Some(seen) if order::is_older(object, self.seen) => Some(seen.to_string()),
@@ -328,11 +327,11 @@ impl Patcher<'_> {
         }
     }
 
-    /// The last two requests: what the functions change on the freshest body, unless it has changed meanwhile. Returns whether it
-    /// has.
+    /// Sends the last two requests: the changes that functions make on the latest body, unless the object has changed meanwhile.
+    /// Returns whether it has.
     ///
-    /// All of them go together. If that is not accepted, each goes alone, so that one that is wrong takes none of the others with
-    /// it.
+    /// All transformations are sent together. If that is rejected, each is sent alone, so that a wrong one does not affect the
+    /// others.
     async fn transform(
         &self,
         mut freshest: Arc<Object>,
@@ -366,10 +365,11 @@ impl Patcher<'_> {
         Ok(false)
     }
 
-    /// Sends the transformations one after another, and takes those out that are done or refused.
+    /// Sends the transformations one after another, and removes those that are applied or rejected.
     ///
     /// # Errors
-    /// Also for those of the operator itself that are refused: without its finalizer an object would be lost, or stay for ever.
+    /// Also if a transformation of the operator itself is rejected: without its finalizer an object would be lost, or would stay
+    /// forever.
     async fn transform_each(
         &self,
         freshest: &mut Arc<Object>,
@@ -377,7 +377,7 @@ impl Patcher<'_> {
         received: &mut Received,
     ) -> Result<Attempt, PatchError> {
         while let Some(transformation) = patch.transformations.first().cloned() {
-            // What is applied already is not applied twice.
+            // Does not apply an applied part twice.
             let mut is_main_applied = patch.is_main_applied;
             let alone = std::slice::from_ref(&transformation);
             match self.attempt(freshest, alone, &mut is_main_applied).await {
@@ -391,8 +391,8 @@ impl Patcher<'_> {
         Ok(Attempt::Done)
     }
 
-    /// Sends what some of the functions change on the freshest body, which becomes the answer. What is not the status is left out
-    /// if `is_main_applied`, which is set when that part was accepted.
+    /// Sends the changes that some transformations make on the latest body, which becomes the response. Skips the part outside of
+    /// the status if `is_main_applied`, which is set once that part is accepted.
     async fn attempt(
         &self,
         freshest: &mut Arc<Object>,
@@ -456,7 +456,7 @@ impl Patcher<'_> {
         self.logger.log(LogLevel::Debug, &text);
     }
 
-    /// Warns if the cluster did not take what was sent: most often a schema has pruned unknown fields.
+    /// Warns if the cluster did not store the patch as sent: most often a schema has pruned unknown fields.
     fn verify(&self, merge: &Map<String, Value>, answer: &Object) {
         if merge.is_empty() {
             return;
@@ -509,7 +509,7 @@ impl Patcher<'_> {
         self.cluster.patch(request).await.map(Arc::new)
     }
 
-    /// Payloads are long: they are written out only if somebody reads them.
+    /// Logs a payload. Payloads are long, so they are formatted only if debug lines are enabled.
     fn announce(&self, text: impl FnOnce() -> String) {
         if self.logger.is_enabled(LogLevel::Debug) {
             self.logger.log(LogLevel::Debug, &text());
@@ -518,7 +518,7 @@ impl Patcher<'_> {
 }
 
 /// Makes a patch invalid for another object of the same name. Servers ignore the uid in a merge-patch of a subresource: there the
-/// version stands for it.
+/// version takes its role.
 fn insist(payload: &mut Value, subresource: Option<&str>, uid: &str) {
     match payload {
         Value::Array(operations) => {
@@ -534,8 +534,8 @@ fn insist(payload: &mut Value, subresource: Option<&str>, uid: &str) {
     }
 }
 
-/// Returns whether an error says that this object does not exist. Other answers with 404 are about the path: a server that
-/// starts, a proxy without a route, a subresource that the definition has lost.
+/// Returns whether an error says that this object does not exist. Other 404 responses are about the path: a server that is
+/// starting, a proxy without a route, a subresource that was removed from the CRD.
 fn names(error: &ApiError, object: &Object) -> bool {
     let said = error.answer.as_ref().and_then(|it| it.details.get("name")?.as_str());
     error.class == ErrorClass::Missing && said == object.header().name.as_deref()

@@ -20,55 +20,55 @@ use crate::logic::{
     python_text, undecided,
 };
 use crate::ports::{
-    Attempt, Cause, Children, Clock, Facilities, Invocation, Logger, Memo, Scripts,
+    Attempt, CallServices, Cause, Children, Clock, Invocation, Logger, Memo, Scripts,
 };
 use crate::settings::Execution;
 
-/// What attempts of all handlers have in common.
+/// What the attempts of all handlers share.
 #[derive(Clone, Copy)]
 pub struct Runner<'a> {
     /// The scripts.
     pub scripts: &'a dyn Scripts,
-    /// The time.
+    /// The clock for start times and limits.
     pub clock: Clock,
-    /// Defaults of handlers.
+    /// The default options of handlers.
     pub settings: &'a Execution,
-    /// What every call can reach.
-    pub facilities: &'a Arc<Facilities>,
+    /// The services that every call can reach.
+    pub services: &'a Arc<CallServices>,
 }
 
-/// One attempt, before it is made.
+/// One attempt before its start.
 pub struct Try {
     /// The handler.
     pub handler: Arc<Handler>,
-    /// Attempts made before.
+    /// Number of earlier attempts.
     pub retries: u64,
     /// When the first attempt was due.
     pub started: Timestamp,
-    /// What it is about, already reduced to the handler's field.
+    /// What the call is about, already reduced to the handler's field.
     pub cause: Cause,
-    /// The memo it sees.
+    /// The memo for the call.
     pub memo: Memo,
-    /// Where its lines go.
+    /// The logger for lines about the attempt.
     pub logger: Logger,
 }
 
-/// One attempt that was begun: what is kept while its call waits, which is as little as possible.
+/// A started attempt: the state kept while its call waits, as small as possible.
 pub struct Begun {
-    /// Keeps the script, also if the handler is replaced meanwhile: the call may leave functions behind.
+    /// Keeps the script alive even if the handler is replaced meanwhile: the call may leave functions behind.
     handler: Arc<Handler>,
     /// What the call is about.
     pub invocation: Arc<Invocation>,
 }
 
 impl Runner<'_> {
-    /// Makes the attempt, if the handler's limits allow, and logs how it went.
+    /// Makes the attempt, if the limits of the handler allow it, and logs the outcome.
     pub async fn run(&self, attempt: Try) -> Outcome {
         self.run_with(attempt, None, |invocation| self.scripts.call(invocation)).await
     }
 
-    /// The same for a handler that others wait for: its call is dropped at `settings.execution.event_timeout`. Returns also for
-    /// how long it should not be called for the same object then.
+    /// Makes the attempt for a handler that others wait for: the call is dropped at `settings.execution.event_timeout`. In that
+    /// case, also returns how long not to call the handler for the same object.
     pub async fn run_briefly(&self, attempt: Try) -> (Outcome, Option<Duration>) {
         let Some(limit) = self.settings.event_timeout else {
             return (self.run(attempt).await, None);
@@ -86,7 +86,7 @@ impl Runner<'_> {
         (outcome, is_late.into_inner().then_some(pause))
     }
 
-    /// The same for a handler that may have sub-handlers: `call` makes the call and runs them.
+    /// Makes the attempt for a handler that may have sub-handlers: `call` makes the call and runs them.
     ///
     /// When the handler's time is up, the call is dropped, whatever it waits for.
     pub async fn run_with<F: Future<Output = Ended>>(
@@ -95,8 +95,8 @@ impl Runner<'_> {
         children: Option<Children>,
         call: impl FnOnce(Arc<Invocation>) -> F,
     ) -> Outcome {
-        let leadership = &self.facilities.leadership;
-        // Nothing begins or goes on when another replica may lead.
+        let leadership = &self.services.leadership;
+        // Nothing starts or continues when another replica may lead.
         let begun = match leadership.while_acting(async { self.begin(attempt, children) }).await {
             Ok(begun) => begun,
             Err(outcome) => return *outcome,
@@ -114,7 +114,7 @@ impl Runner<'_> {
         self.end(&begun, ended)
     }
 
-    /// The outcome of an attempt that is not made, because something went wrong before it.
+    /// Returns the outcome of an attempt that is not made because of an earlier error.
     pub fn refuse(&self, attempt: &Try, raised: Raised) -> Outcome {
         let Try { handler, retries, started, logger, .. } = attempt;
         let effort = Effort { retries: *retries, runtime: since(*started, self.clock.now()) };
@@ -127,7 +127,7 @@ impl Runner<'_> {
         outcome
     }
 
-    /// Begins the attempt, if the handler's limits allow; else gives its outcome.
+    /// Starts the attempt, if the limits of the handler allow it; otherwise returns its outcome.
     pub fn begin(&self, attempt: Try, children: Option<Children>) -> Result<Begun, Box<Outcome>> {
         let Try { handler, retries, started, cause, memo, logger } = attempt;
         logger.line(&outcome::invoked(&handler), None);
@@ -137,20 +137,20 @@ impl Runner<'_> {
             return Err(Box::new(outcome));
         }
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
-        let facilities = Arc::clone(self.facilities);
+        let services = Arc::clone(self.services);
         let invocation = Invocation {
             handler: handler.inside(),
             attempt: Some(attempt),
             cause,
             memo,
             logger,
-            facilities,
+            services,
             children,
         };
         Ok(Begun { handler, invocation: Arc::new(invocation) })
     }
 
-    /// Ends the attempt: with what its call ended with, or with nothing when its time is up.
+    /// Ends the attempt with the result of its call; `None` means that the time was up.
     pub fn end(&self, begun: &Begun, ended: Option<Ended>) -> Outcome {
         let (handler, logger) = (&*begun.handler, &begun.invocation.logger);
         let before = begun.before();
@@ -173,7 +173,7 @@ impl Runner<'_> {
 }
 
 impl Begun {
-    /// How long the call may take; `None` if it may take for ever.
+    /// Returns how long the call may take; `None` means no limit.
     pub fn time_left(&self) -> Option<Duration> {
         outcome::time_left(&self.handler, self.before())
     }
@@ -192,7 +192,7 @@ fn late(limit: Duration, rest: Duration) -> Raised {
     Raised { kind: RaisedKind::Temporary(Some(rest)), message, trace: None }
 }
 
-/// The time from `started` to `now`; zero if the clock went backwards.
+/// Returns the time from `started` to `now`; zero if the clock went backwards.
 pub fn since(started: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(started)).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Sub-handlers of a running change handler: its script declares and orders them, the reactor runs them.
+//! Sub-handlers of a running change handler: the script declares them and requests their execution, the reactor runs them.
 //!
-//! A script never runs a sub-handler itself. It orders, and waits for the answer; the reactor, which waits for the handler,
-//! runs what is ordered in the meantime. So nothing of the reactor happens on a script's thread.
+//! A script never runs a sub-handler itself. It sends an order and waits for the answer; the reactor, which waits for the parent
+//! handler, runs the ordered sub-handlers in the meantime. So no reactor code runs on a script's thread.
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -15,58 +15,58 @@ use crate::logic::{
     outcome::Raised,
 };
 
-/// The most sub-handlers of one attempt: far more than an object can keep records of.
+/// Maximum number of sub-handlers of one attempt: far more than an object can keep records of.
 const CHILDREN_MAX: usize = 10_000;
 
 /// The sub-handlers of one attempt of a handler, as its script sees them. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Children(Arc<Family>);
+pub struct Children(Arc<Shared>);
 
 #[derive(Debug)]
-struct Family {
+struct Shared {
     parent: Arc<Handler>,
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
-    /// Bytes of the data in their declarations.
+    /// Bytes of data in their declarations.
     bytes: AtomicUsize,
     orders: mpsc::Sender<Order>,
 }
 
-/// The same as the reactor sees them.
+/// The sub-handlers of one attempt, as the reactor sees them.
 #[derive(Debug)]
 pub struct Orders {
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
     received: mpsc::Receiver<Order>,
-    /// Keeps the script, of which the sub-handlers are.
+    /// Keeps the script alive that the sub-handlers belong to.
     _parent: Arc<Handler>,
 }
 
-/// What a script wants to be run now.
+/// A script's request to run sub-handlers now.
 #[derive(Debug)]
 pub struct Order {
-    /// These, or `None`: those that were declared.
+    /// The sub-handlers to run; `None` runs the declared ones.
     pub passed: Option<Vec<Arc<Handler>>>,
-    /// Which of them first; by default as in the parent's own cycle.
+    /// Chooses which of them run first; by default, as in the parent's own cycle.
     pub chooser: Option<Chooser>,
     answer: oneshot::Sender<Result<(), Raised>>,
 }
 
 impl Children {
-    /// For one attempt of this handler. No sub-handlers are declared yet.
+    /// Returns both ends for one attempt of this handler. No sub-handlers are declared yet.
     pub fn of(parent: Arc<Handler>) -> (Children, Orders) {
-        // A script waits for each answer, so that one order at a time is on its way.
+        // A script waits for each answer, so at most one order is pending.
         let (sender, receiver) = mpsc::channel(1);
         let declared = Arc::<Mutex<_>>::default();
         let inside = parent.inside();
         let orders =
             Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
         let bytes = AtomicUsize::default();
-        (Children(Arc::new(Family { parent: inside, declared, bytes, orders: sender })), orders)
+        (Children(Arc::new(Shared { parent: inside, declared, bytes, orders: sender })), orders)
     }
 
     /// Declares a sub-handler.
     ///
     /// # Errors
-    /// When the declaration is refused, its id is taken, or there are too many already.
+    /// If the declaration is invalid, its id is taken, or the limit on sub-handlers is reached.
     pub fn declare(&self, declaration: Declaration) -> Result<(), DeclareError> {
         check_room(lock(&self.0.declared).len())?;
         let handler = self.make(declaration)?;
@@ -76,22 +76,22 @@ impl Children {
         Ok(())
     }
 
-    /// Runs sub-handlers now.
+    /// Runs sub-handlers now and waits for them.
     ///
     /// # Errors
-    /// What the script is to raise: a declaration is refused, or they are not finished.
+    /// The error to raise in the script: a declaration is invalid, or the sub-handlers have not finished.
     pub async fn execute(&self, execution: Execution) -> Result<(), ExecuteError> {
         let Execution { passed, chooser } = execution;
         let passed = passed.map(|it| self.make_all(it)).transpose()?;
         let (answer, answered) = oneshot::channel();
         let order = Order { passed, chooser, answer };
-        // Nobody answers for a handler that has ended; its order is dropped then, and this closes the answer.
+        // Orders of a handler that has ended get no answer: the order is dropped, which closes the answer channel.
         drop(self.0.orders.send(order).await);
         let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.0.parent)));
         answer.map_err(ExecuteError::Raised)
     }
 
-    /// Sub-handlers that are not declared, but passed to an execution.
+    /// Builds sub-handlers that are not declared but passed to an execution.
     fn make_all(&self, declarations: Vec<Declaration>) -> Result<Vec<Arc<Handler>>, DeclareError> {
         let mut all = Vec::new();
         for declaration in declarations {
@@ -117,12 +117,12 @@ fn check_room(present: usize) -> Result<(), DeclareError> {
     Err(format!("this handler has more than {CHILDREN_MAX} sub-handlers").into())
 }
 
-/// Why sub-handlers cannot be run, or are not finished.
+/// Why sub-handlers could not run, or have not finished.
 #[derive(Clone, Debug)]
 pub enum ExecuteError {
-    /// They are declared wrongly.
+    /// A declaration is invalid.
     Declared(DeclareError),
-    /// They were run.
+    /// The sub-handlers ran, and this must be raised in the script.
     Raised(Raised),
 }
 
@@ -133,28 +133,28 @@ impl From<DeclareError> for ExecuteError {
 }
 
 impl Orders {
-    /// The next order; `None` when nobody can order any more.
+    /// Waits for the next order; returns `None` when the script can send no more orders.
     pub async fn next(&mut self) -> Option<Order> {
         self.received.recv().await
     }
 
-    /// The sub-handlers that are declared so far.
+    /// Returns the sub-handlers declared so far.
     pub fn declared(&self) -> Vec<Arc<Handler>> {
         lock(&self.declared).clone()
     }
 }
 
 impl Drop for Orders {
-    /// A sub-handler can hold on to the `ctx` of its parent, which knows the sub-handlers: they would keep each other for ever.
+    /// Breaks a cycle: a sub-handler can hold its parent's `ctx`, which in turn holds the sub-handlers.
     fn drop(&mut self) {
         let declared = std::mem::take(&mut *lock(&self.declared));
-        // When the lock is open again.
+        // Dropped after the lock is released.
         drop(declared);
     }
 }
 
 impl Order {
-    /// Tells the script how it went. A script that is gone does not mind.
+    /// Sends the result to the script. Does nothing if the script has stopped waiting.
     pub fn answer(self, result: Result<(), Raised>) {
         drop(self.answer.send(result));
     }
@@ -164,7 +164,7 @@ fn lock(declared: &Mutex<Vec<Arc<Handler>>>) -> MutexGuard<'_, Vec<Arc<Handler>>
     declared.lock()
 }
 
-/// Progress is kept under the id.
+/// Rejects a second sub-handler with the same id: progress is stored under the id.
 fn check_unique(others: &[Arc<Handler>], handler: &Handler) -> Result<(), DeclareError> {
     if !others.iter().any(|it| it.id == handler.id) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Wall time, in production and in tests.
+//! Wall-clock time, in production and in tests.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -9,18 +9,18 @@ use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{self, Instant};
 
-/// Where stored timestamps come from. Waiting always goes through `tokio::time`.
+/// The source of stored timestamps. Waiting always goes through `tokio::time`.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Source);
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
     System,
-    /// A base plus tokio's time: stored stamps follow a paused clock.
+    /// A base plus tokio's time: stored timestamps follow a paused clock.
     Virtual {
         base: Timestamp,
         origin: Instant,
-        /// Seconds by which the clock was set forward, or back.
+        /// Seconds by which the clock was set forward (or back, if negative).
         ahead: Option<&'static AtomicI64>,
     },
     /// A base plus the uptime of the system since then.
@@ -42,24 +42,24 @@ impl Steps {
 }
 
 impl Default for Clock {
-    /// That of the machine.
+    /// Returns the clock of the machine.
     fn default() -> Self {
         Clock::system()
     }
 }
 
 impl Clock {
-    /// The clock of the machine.
+    /// Returns the clock of the machine.
     pub fn system() -> Self {
         Clock(Source::System)
     }
 
-    /// A clock that shows `base` now and goes with tokio's time, also when that is paused.
+    /// Returns a clock that shows `base` now and advances with tokio's time, also when that is paused.
     pub fn starting_at(base: Timestamp) -> Self {
         Clock(Source::Virtual { base, origin: Instant::now(), ahead: None })
     }
 
-    /// Returns the same with something to set it; for tests, as it is never freed.
+    /// Returns a virtual clock and the handle that sets it. For tests only: the handle's memory is never freed.
     pub fn stepping(base: Timestamp) -> (Self, Steps) {
         let ahead: &'static AtomicI64 = Box::leak(Box::default());
         let source = Source::Virtual { base, origin: Instant::now(), ahead: Some(ahead) };
@@ -68,7 +68,8 @@ impl Clock {
 
     /// Returns a clock that shows the same time now, and does not follow when this one is set forward or back.
     ///
-    /// Pauses and time-outs are measured with it: an hour stays an hour. What others compare with their own clocks is not.
+    /// Pauses and timeouts are measured with it, so an hour stays an hour. Timestamps that others compare with their own clocks
+    /// must not use it.
     #[must_use]
     pub fn steady(&self) -> Self {
         match self.0 {
@@ -82,7 +83,7 @@ impl Clock {
         }
     }
 
-    /// The present moment, to the microsecond: stored stamps have no more digits.
+    /// Returns the current time, truncated to microseconds: stored timestamps have no more digits.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
     pub fn now(&self) -> Timestamp {
         let exact = match self.0 {
@@ -99,7 +100,8 @@ impl Clock {
         Timestamp::from_microsecond(exact.as_microsecond()).unwrap_or(exact)
     }
 
-    /// Returns a time that never steps: since some start, and with the time in which the machine was suspended, where the system tells.
+    /// Returns a time that never steps: the time since some start. It includes the time that the machine was suspended, where the
+    /// system reports that.
     pub fn uptime(&self) -> Duration {
         match self.0 {
             Source::System | Source::Steady { .. } => uptime_of_system(),
@@ -121,7 +123,7 @@ fn uptime_of_system() -> Duration {
     Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 
-/// Waits until this moment; without one for ever, for the arms of a `select!` that may have nothing to wait for.
+/// Waits until this moment. Without a moment it never completes, for `select!` arms that may have nothing to wait for.
 pub async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => time::sleep_until(moment).await,

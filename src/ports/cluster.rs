@@ -1,4 +1,4 @@
-//! The Kubernetes API as the inner side sees it.
+//! The Kubernetes API as seen by `handling/`, `features/` and `reactor/`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,139 +17,140 @@ use crate::logic::{
 };
 use crate::settings::Settings;
 
-/// A cluster. Requests are retried inside, as `settings.networking` says; what comes out as an error is final for the caller.
+/// A cluster. The implementation retries requests as `settings.networking` says; a returned error is final for the caller.
 pub trait Cluster: Send + Sync + 'static {
-    /// All resources of these API groups, in no particular order.
+    /// Returns all resources of these API groups, in no particular order.
     fn discover<'a>(
         &'a self,
         groups: &'a GroupFilter,
     ) -> BoxFuture<'a, Result<Discovered, ApiError>>;
 
-    /// The objects of one resource, and then their changes, without end.
+    /// Streams the objects of one resource and then their changes, without end.
     ///
-    /// Reconnects and re-lists by itself. An `Err` is an attempt that failed for good; the stream pauses and goes on trying,
-    /// so that it recovers when the reason is gone. Dropping it closes the connection.
+    /// Reconnects and re-lists by itself. An `Err` is an attempt that has failed permanently; the stream then pauses and tries
+    /// again, so it recovers once the cause is gone. Dropping the stream closes the connection.
     fn stream(&self, target: StreamTarget) -> BoxStream<'static, Result<StreamEvent, ApiError>>;
 
-    /// The same, and the pulse tells how it goes: with a sound for everything that comes, bookmarks included, and with the
-    /// reason while nothing can come.
+    /// Does the same as [`Cluster::stream`] and reports to the pulse: a beat for everything that arrives, bookmarks included, and
+    /// the reason while nothing can arrive.
     fn stream_with_pulse(
         &self,
         target: StreamTarget,
         pulse: Arc<Pulse>,
     ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
-        // For clusters that do not know: what they hand over is still a sound.
+        // For clusters that do not report to the pulse themselves: every delivered event still counts as a beat.
         Box::pin(self.stream(target).inspect(move |event| match event {
             Ok(_) => pulse.recover("watching"),
-            Err(error) => pulse.say(HealthState::Unready, &error.message),
+            Err(error) => pulse.set(HealthState::Unready, &error.message),
         }))
     }
 
-    /// One PATCH. Gives the object as it is afterwards.
+    /// Sends one PATCH. Returns the object as it is afterwards.
     fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
 
-    /// One POST into a collection. Gives the created object.
+    /// Sends one POST to a collection. Returns the created object.
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
 
-    /// One object as it is now.
+    /// Reads one object.
     fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
 
-    /// One PUT: the object becomes `payload`, if it still has the `resourceVersion` in it; else it is a conflict.
+    /// Sends one PUT: replaces the object with `payload`. Fails with a conflict if the `resourceVersion` in the payload is
+    /// outdated.
     fn replace<'a>(
         &'a self,
         address: Address<'a>,
         payload: Bytes,
     ) -> BoxFuture<'a, Result<Object, ApiError>>;
 
-    /// All objects of a resource at once; for small collections such as namespaces.
+    /// Lists all objects of a resource at once; for small collections such as namespaces.
     fn list<'a>(
         &'a self,
         resource: &'a Resource,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, ApiError>>;
 
-    /// The namespace of the credentials, for events of cluster-scoped objects.
+    /// Returns the namespace of the credentials, for events of cluster-scoped objects.
     fn default_namespace(&self) -> &str;
 
-    /// One request of a script. Gives the answer as it came.
+    /// Sends one request of a script. Returns the response body unchanged.
     fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>>;
 
-    /// What the server says of its version: JSON.
+    /// Returns the server's response to `/version`, as JSON.
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>>;
 
-    /// Uses these settings for the requests from now on. Streams have their own.
+    /// Uses these settings for all requests from now on. Streams have their own settings.
     fn configure(&self, settings: Arc<Settings>);
 
-    /// Sends requests that write only while the operator may act, from now on; those about leases always.
+    /// From now on, sends requests that write only while the operator may act. Requests for leases are always sent.
     fn fence(&self, leadership: Leadership);
 }
 
-/// Which API groups to look into.
+/// The API groups to discover.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GroupFilter {
     /// Every group of the cluster: some selector names no group.
     All,
-    /// Only these.
+    /// Only these groups.
     Only(BTreeSet<String>),
 }
 
-/// What the cluster has.
+/// The result of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct Discovered {
-    /// The resources of the groups that answered.
+    /// The resources of the groups that responded.
     pub resources: Vec<Resource>,
-    /// The groups with a part that did not answer, as of an aggregated API that is down: what they have is not known.
+    /// The groups that did not respond completely, such as those of an aggregated API that is down. Their resources are unknown.
     pub failed: BTreeMap<String, ApiError>,
 }
 
-/// What one stream serves.
+/// The target of one stream.
 #[derive(Clone, Debug)]
 pub struct StreamTarget {
     /// The resource.
     pub resource: Arc<Resource>,
     /// `None`: the whole cluster, or a cluster-scoped resource.
     pub namespace: Option<Arc<str>>,
-    /// How much of each object is wanted.
+    /// How much of each object the stream must deliver.
     pub extent: Extent,
-    /// The settings as they are when the stream starts.
+    /// The settings at the time when the stream starts.
     pub settings: Arc<Settings>,
-    /// Which objects are wanted; `None`: those that the settings say.
+    /// Which objects to select; `None` selects those that the settings name.
     pub restrictions: Option<Restrictions>,
 }
 
-/// How much of the objects of a stream is wanted.
+/// How much of each object a stream must deliver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// All of it.
+    /// The whole object.
     #[default]
     Whole,
-    /// The metadata, where the server can leave out the rest: enough to see that something came, changed or went.
+    /// Only the metadata, if the server can omit the rest: enough to see that an object was created, changed or deleted.
     Metadata,
 }
 
 /// An item of a stream.
 #[derive(Debug)]
 pub enum StreamEvent {
-    /// A listing begins, from its start: what is not in it when it is complete is gone.
+    /// A listing starts. Objects that are not in it when it is complete are gone.
     Listing,
-    /// An object; no event type if it comes from a listing.
+    /// An object; without an event type if it comes from a listing.
     Object(Option<EventType>, Arc<Object>),
     /// A listing is complete.
     Listed,
-    /// There is nothing new, and the connection is alive.
+    /// Nothing is new, and the connection is alive.
     Alive,
 }
 
-/// Knows of newer events of an object.
+/// Reports newer events of an object.
 pub trait NewerEvents: Send + Sync + fmt::Debug {
     /// Waits until the object has changed after this version, or is gone.
     fn wait(&self, after: Option<NonZeroU64>) -> BoxFuture<'_, ()>;
 }
 
-/// Cuts short the pause that a server has asked for, because what is to be sent may be outdated. The request fails then.
+/// Interrupts the pause that a server has asked for, because the payload may be outdated. The request then fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupt<'a> {
-    /// Where newer events come from.
+    /// The source of newer events.
     pub events: &'a dyn NewerEvents,
     /// The version that the request is based on.
     pub after: Option<NonZeroU64>,
@@ -173,11 +174,11 @@ pub struct PatchRequest<'a> {
     pub name: &'a str,
     /// `status`, or the object itself.
     pub subresource: Option<&'a str>,
-    /// How `payload` is meant.
+    /// How to apply `payload`.
     pub kind: PatchKind,
     /// JSON.
     pub payload: Bytes,
-    /// What ends a pause that the server has asked for.
+    /// Interrupts a pause that the server has asked for.
     pub interrupt: Option<Interrupt<'a>>,
 }
 
@@ -191,7 +192,7 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// As in the request's header.
+    /// Returns the value of the request's `Content-Type` header.
     pub fn content_type(self) -> &'static str {
         match self {
             PatchKind::Merge => "application/merge-patch+json",
@@ -200,7 +201,7 @@ impl PatchKind {
     }
 }
 
-/// Where one object is.
+/// The address of one object.
 #[derive(Clone, Copy, Debug)]
 pub struct Address<'a> {
     /// The resource.
@@ -220,43 +221,43 @@ pub struct NewObject<'a> {
     pub namespace: Option<&'a str>,
     /// JSON.
     pub payload: Bytes,
-    /// Pauses between its attempts, if not those of `settings.networking`.
+    /// Pauses between the attempts; `None` uses those of `settings.networking`.
     pub backoffs: Option<&'a [Duration]>,
 }
 
-/// Why a request failed, retries included.
+/// Why a request failed, after its retries.
 #[derive(Clone, Debug)]
 pub struct ApiError {
     /// What the caller can do about it.
     pub class: ErrorClass,
-    /// The HTTP status, if there was an answer.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
     /// What was attempted, on what, and why it failed; one line.
     pub message: String,
-    /// What the user could do next, if we know.
+    /// What the user can do next, if known.
     pub hint: Option<String>,
-    /// More of the answer, if it says more.
+    /// Details of the response, if it has any.
     pub answer: Option<Box<Said>>,
 }
 
-/// What a failed request means for its caller. Nobody outside of `cluster/` looks at status codes.
+/// What a failed request means for its caller. No module outside of `cluster/` inspects status codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// 5xx, 429, no connection, a time-out: may work later.
+    /// 5xx, 429, no connection, or a timeout: may work later.
     Retry,
-    /// 409: somebody was faster.
+    /// 409: another client was faster.
     Conflict,
-    /// 422 of a JSON patch that does not fit the object as it is: most often its `test` has failed.
+    /// 422 for a JSON patch that does not apply to the object's present state: most often its `test` has failed.
     Outdated,
-    /// Any other 422: a schema, a rule or a webhook does not accept what was sent.
+    /// Any other 422: a schema, a rule or a webhook rejects the payload.
     Invalid,
-    /// 404: not there, or not any more.
+    /// 404: the object does not exist, or not any more.
     Missing,
     /// 401 and 403.
     Denied,
-    /// 410: the version asked for is too old.
+    /// 410: the requested version is too old.
     Expired,
-    /// Anything else: repeating it is pointless.
+    /// Anything else: repeating the request is pointless.
     Fatal,
 }
 

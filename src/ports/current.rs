@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Facilities;
+use super::CallServices;
 use crate::logic::generation::Generation;
 
-/// A generation that serves calls, and what they can reach. Several can be live at once: whoever makes calls holds the one that it
-/// makes them for.
+/// A generation that serves calls, and what those calls can reach. Several can be live at once: every caller holds the generation
+/// that it makes calls for.
 #[derive(Clone, Debug, Default)]
 pub struct LiveGeneration {
-    /// Its handlers.
+    /// The handlers of this generation.
     pub generation: Generation,
-    /// With its indexes.
-    pub facilities: Arc<Facilities>,
+    /// Its indexes and the operator's services.
+    pub services: Arc<CallServices>,
 }
 
 /// The generation that took over last, which runs the activities of the operator. Clones share it.
@@ -24,7 +24,7 @@ pub struct LiveGeneration {
 pub struct Current(Arc<Mutex<Arc<LiveGeneration>>>);
 
 impl Current {
-    /// Holds the first generation.
+    /// Creates it with the first generation.
     pub fn new(first: LiveGeneration) -> Self {
         Current(Arc::new(Mutex::new(Arc::new(first))))
     }
@@ -34,10 +34,10 @@ impl Current {
         Arc::clone(&self.0.lock())
     }
 
-    /// Puts the next generation in its place, and returns it.
+    /// Replaces the generation with the next one, and returns that.
     pub fn set(&self, next: LiveGeneration) -> Arc<LiveGeneration> {
         let next = Arc::new(next);
-        // The one before is dropped after the lock, as that may be the end of a virtual machine.
+        // Dropped after the lock is released, because this may end a virtual machine.
         let _before = std::mem::replace(&mut *self.0.lock(), Arc::clone(&next));
         next
     }

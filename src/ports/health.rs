@@ -1,4 +1,4 @@
-//! How the parts of an operator are: for probes, metrics and people.
+//! The health of an operator's parts: for probes, metrics and people.
 
 use std::{
     collections::BTreeMap,
@@ -27,82 +27,82 @@ struct Shared {
 /// The state of one part.
 #[derive(Clone, Debug)]
 pub struct PartHealth {
-    /// What it means for the whole.
+    /// What the state means for the whole operator.
     pub state: HealthState,
     /// One line for people.
     pub text: String,
-    /// When the state was last confirmed; for streams, the age of the last sound.
+    /// When the state was last confirmed; for streams, the time of the last beat.
     pub seen: Instant,
-    /// Without a sound for longer than this, the part is not ready, whatever it said last; `None` for parts that may be silent.
+    /// After this long without a beat the part is not ready, whatever its last state; `None` for parts that may be silent.
     pub silence_max: Option<Duration>,
 }
 
-/// What the state of a part means for the whole.
+/// What the state of a part means for the whole operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthState {
-    /// All is well.
+    /// Works.
     Ready,
-    /// Not yet, or not now; it goes on trying by itself.
+    /// Does not work yet, or not at present; keeps trying by itself.
     Unready,
     /// Only a restart helps.
     Dead,
 }
 
-/// How a part with a life of its own tells how it is: a sound costs one store, so that there can be one per event. The part is
-/// forgotten when the pulse goes. The default belongs to nobody and is heard by nobody.
+/// Reports the health of one part. A beat costs one atomic store, so a part can send one per event. Dropping the pulse removes the
+/// part. The default pulse is listed nowhere.
 #[derive(Debug, Default)]
 pub struct Pulse {
     part: Arc<Part>,
-    /// Where it is listed, and under which name.
+    /// The registry that lists the part, and the part's name in it.
     listed: Option<(Health, String)>,
 }
 
 #[derive(Debug)]
 struct Part {
-    said: Mutex<(HealthState, String)>,
+    state: Mutex<(HealthState, String)>,
     born: Instant,
-    /// Milliseconds from `born` to the last sound.
-    heard: AtomicU64,
+    /// Milliseconds from `born` to the last beat.
+    beat_at: AtomicU64,
     silence_max: Option<Duration>,
 }
 
 impl Health {
-    /// Notes how a part is now.
+    /// Sets the state of a part.
     pub fn note(&self, part: &str, state: HealthState, text: &str) {
         let mut parts = self.lock();
         match parts.get(part) {
-            Some(known) => known.say(state, text),
+            Some(known) => known.set(state, text),
             None => {
                 parts.insert(part.to_owned(), Arc::new(Part::new(state, text, None)));
             }
         }
     }
 
-    /// Confirms the present state of a part, whatever it is. What happens often has a [`Pulse`] instead.
+    /// Confirms the present state of a part, whatever it is. Frequent reporters use a [`Pulse`] instead.
     pub fn confirm(&self, part: &str) {
         if let Some(known) = self.lock().get(part) {
-            known.hear();
+            known.beat();
         }
     }
 
-    /// Forgets a part that is gone.
+    /// Removes a part.
     pub fn forget(&self, part: &str) {
         self.lock().remove(part);
     }
 
-    /// A part that is not ready yet, and that must be heard at least this often once it is.
+    /// Adds a part that is not ready yet. Once ready, it must beat at least every `silence_max`.
     pub fn pulse(&self, part: &str, silence_max: Option<Duration>) -> Pulse {
         let fresh = Arc::new(Part::new(HealthState::Unready, "not ready yet", silence_max));
         self.lock().insert(part.to_owned(), Arc::clone(&fresh));
         Pulse { part: fresh, listed: Some((self.clone(), part.to_owned())) }
     }
 
-    /// All parts, by name.
+    /// Returns all parts, by name.
     pub fn parts(&self) -> BTreeMap<String, PartHealth> {
-        self.lock().iter().map(|(name, part)| (name.clone(), part.told())).collect()
+        self.lock().iter().map(|(name, part)| (name.clone(), part.report())).collect()
     }
 
-    /// The numbers of this operator.
+    /// Returns the metrics of this operator.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
     }
@@ -113,23 +113,23 @@ impl Health {
 }
 
 impl Pulse {
-    /// There was a sound: the part lives, in whatever state it is.
+    /// Confirms that the part is alive, in whatever state.
     pub fn beat(&self) {
-        self.part.hear();
+        self.part.beat();
     }
 
-    /// The part is in this state from now on.
-    pub fn say(&self, state: HealthState, text: &str) {
-        self.part.say(state, text);
+    /// Sets the state of the part.
+    pub fn set(&self, state: HealthState, text: &str) {
+        self.part.set(state, text);
     }
 
-    /// The part is well; only a sound if that is known.
+    /// Sets the state to ready; only a beat if this state and text are already set.
     pub fn recover(&self, text: &str) {
         let is_known = {
-            let said = self.part.lock();
-            said.0 == HealthState::Ready && said.1 == text
+            let state = self.part.lock();
+            state.0 == HealthState::Ready && state.1 == text
         };
-        if is_known { self.beat() } else { self.say(HealthState::Ready, text) }
+        if is_known { self.beat() } else { self.set(HealthState::Ready, text) }
     }
 }
 
@@ -137,7 +137,7 @@ impl Drop for Pulse {
     fn drop(&mut self) {
         let Some((health, name)) = &self.listed else { return };
         let mut parts = health.lock();
-        // A successor of the same name stays.
+        // A newer pulse of the same name stays listed.
         if parts.get(name).is_some_and(|it| Arc::ptr_eq(it, &self.part)) {
             parts.remove(name);
         }
@@ -152,29 +152,29 @@ impl Default for Part {
 
 impl Part {
     fn new(state: HealthState, text: &str, silence_max: Option<Duration>) -> Self {
-        let said = Mutex::new((state, text.to_owned()));
-        Part { said, born: Instant::now(), heard: AtomicU64::new(0), silence_max }
+        let state = Mutex::new((state, text.to_owned()));
+        Part { state, born: Instant::now(), beat_at: AtomicU64::new(0), silence_max }
     }
 
-    fn hear(&self) {
+    fn beat(&self) {
         let age = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // Only ever compared with the present: no other memory depends on it.
-        self.heard.store(age, Ordering::Relaxed);
+        // Only compared with the present time: no other memory depends on it.
+        self.beat_at.store(age, Ordering::Relaxed);
     }
 
-    fn say(&self, state: HealthState, text: &str) {
+    fn set(&self, state: HealthState, text: &str) {
         *self.lock() = (state, text.to_owned());
-        self.hear();
+        self.beat();
     }
 
-    fn told(&self) -> PartHealth {
+    fn report(&self) -> PartHealth {
         let (state, text) = self.lock().clone();
-        let seen = self.born + Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        let seen = self.born + Duration::from_millis(self.beat_at.load(Ordering::Relaxed));
         PartHealth { state, text, seen, silence_max: self.silence_max }
     }
 
     fn lock(&self) -> MutexGuard<'_, (HealthState, String)> {
-        self.said.lock()
+        self.state.lock()
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_successor_of_a_pulse_stays_listed() {
+    async fn a_newer_pulse_of_the_same_name_stays_listed() {
         let health = Health::default();
         let first = health.pulse("stream/x", None);
         let _second = health.pulse("stream/x", None);
@@ -205,10 +205,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sound_moves_the_age_and_nothing_else() {
+    async fn a_beat_changes_only_the_age() {
         let health = Health::default();
         let pulse = health.pulse("stream/x", None);
-        pulse.say(HealthState::Unready, "no answer");
+        pulse.set(HealthState::Unready, "no answer");
         tokio::time::sleep(Duration::from_secs(5)).await;
         pulse.beat();
         let part = health.parts()["stream/x"].clone();

@@ -1,4 +1,4 @@
-//! In-memory tables that index handlers fill and every handler reads.
+//! In-memory indexes: index handlers fill them, and every handler reads them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,23 +16,23 @@ use crate::logic::{
     indexing::{Contribution, Key, Owner, Place, Table, Values},
 };
 
-/// The tables of one operator, by id. All scripts share them, in whatever language they are. Clones are the same tables.
+/// The indexes of one operator, by id. All scripts share them, regardless of their language. Clones share the same indexes.
 #[derive(Clone, Debug, Default)]
 pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
 
-/// One table, alive: every look shows what it has now. Clones are the same table.
+/// One index. Every read returns its present content. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Index {
     id: Arc<str>,
     table: Arc<RwLock<Table>>,
     sizes: Arc<Mutex<Sizes>>,
-    /// About the bytes of all values together; see [`Index::bytes`].
+    /// Approximate bytes of all values together; see [`Index::bytes`].
     bytes: Arc<AtomicUsize>,
-    /// The generation whose handlers were the first to fill it as it is filled now.
+    /// The first generation whose handlers filled the index in its present way.
     since: Version,
 }
 
-/// About the bytes that each object has put into a table, as [`Table`] has them: present and outdated ones.
+/// Approximate bytes that each object has put into the index, as in [`Table`]: present and outdated ones.
 #[derive(Debug, Default)]
 struct Sizes {
     present: BTreeMap<Owner, usize>,
@@ -63,16 +63,16 @@ impl Sizes {
     }
 }
 
-/// About the bytes of memory that a value takes in an index, with a key of so many bytes.
+/// Returns the approximate bytes of memory that a value takes in an index under a key of `key` bytes.
 pub fn entry_bytes(key: usize, value: &Value) -> usize {
-    /// The key in three tables, the place, the value's own head.
+    /// The key in three tables, the place, and the header of the value.
     const ENTRY: usize = 256;
     ENTRY + 2 * key + footprint(value)
 }
 
-/// About the bytes of memory of a value.
+/// Returns the approximate bytes of memory of a value.
 fn footprint(value: &Value) -> usize {
-    /// What a value takes in a list, and what a field takes in a map, with its key's head.
+    /// Bytes per value in a list, and per field in a map including the header of its key.
     const HEAD: usize = 72;
     const FIELD: usize = 112;
     match value {
@@ -87,14 +87,14 @@ fn footprint(value: &Value) -> usize {
 }
 
 impl Indexes {
-    /// Empty tables of these ids.
+    /// Creates empty indexes with these ids.
     pub fn new(ids: impl IntoIterator<Item = Arc<str>>) -> Self {
         let index = |id: Arc<str>| (Arc::clone(&id), Index::new(id, Version::default()));
         Indexes(Arc::new(ids.into_iter().map(index).collect()))
     }
 
-    /// The tables of the generation after this one, which has these ids: those that stay keep their content, and what is in
-    /// those that are `refilled` is outdated from now on.
+    /// Returns the indexes of the next generation, which has these ids. Indexes that stay keep their content; the content of those
+    /// in `refilled` is outdated from now on.
     #[must_use]
     pub fn next(
         &self,
@@ -118,34 +118,34 @@ impl Indexes {
         Indexes(Arc::new(ids.into_iter().map(index).collect()))
     }
 
-    /// Whether both are the same tables, filled by the same handlers.
+    /// Returns whether both are the same indexes, filled by the same handlers.
     pub fn are(&self, other: &Indexes) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the ids of those that must be filled again after these earlier ones.
+    /// Returns the ids of the indexes that must be filled again, compared with these earlier ones.
     pub fn unfilled_since(&self, earlier: &Indexes) -> BTreeSet<Arc<str>> {
         let is_known =
             |it: &&Index| earlier.get(&it.id).is_some_and(|known| known.since == it.since);
         self.all().filter(|it| !is_known(it)).map(|it| Arc::clone(&it.id)).collect()
     }
 
-    /// Takes all values out that are outdated, as nobody will bring newer ones.
+    /// Removes all outdated values, because no handler will replace them.
     pub fn sweep(&self) {
         self.all().for_each(Index::sweep);
     }
 
-    /// The table of this id.
+    /// Returns the index with this id.
     pub fn get(&self, id: &str) -> Option<&Index> {
         self.0.get(id)
     }
 
-    /// All tables, by id.
+    /// Returns all indexes, by id.
     pub fn all(&self) -> impl Iterator<Item = &Index> {
         self.0.values()
     }
 
-    /// Takes all values of an object out.
+    /// Removes all values of an object.
     pub fn remove(&self, owner: &Owner) {
         for index in self.all() {
             index.apply(owner, Contribution::Remove);
@@ -158,12 +158,12 @@ impl Index {
         Index { id, table: Arc::default(), sizes: Arc::default(), bytes: Arc::default(), since }
     }
 
-    /// The id, which is the name of the kwarg.
+    /// Returns the id, which is also the name of the kwarg.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
 
-    /// Whether both are the same table.
+    /// Returns whether both are the same index.
     pub fn is(&self, other: &Index) -> bool {
         Arc::ptr_eq(&self.table, &other.table)
     }
@@ -174,7 +174,7 @@ impl Index {
         self.write().apply(owner, contribution);
     }
 
-    /// About the bytes of memory of all values, now and whenever they change.
+    /// Returns the counter of the approximate bytes of all values; it follows every change.
     pub fn bytes(&self) -> &Arc<AtomicUsize> {
         &self.bytes
     }
@@ -198,38 +198,38 @@ impl Index {
         self.bytes.store(sizes.total, Ordering::Relaxed);
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.read().len()
     }
 
-    /// Whether there is no value.
+    /// Returns whether the index has no values.
     pub fn is_empty(&self) -> bool {
         self.read().is_empty()
     }
 
-    /// Whether there is a value under a key.
+    /// Returns whether there is a value under a key.
     pub fn contains(&self, key: &Key) -> bool {
         self.read().contains(key)
     }
 
-    /// The values under a key, as they are now; never empty.
+    /// Returns the present values under a key, or `None`; never an empty list.
     pub fn get(&self, key: &Key) -> Option<Values> {
         self.read().get(key)
     }
 
-    /// The values under all keys, as they are now.
+    /// Returns the present values under all keys.
     pub fn values(&self) -> Values {
         self.read().values()
     }
 
-    /// The keys in the order in which they came. The table is locked for single steps only: keys that go are left out, keys
-    /// that come are met at the end.
+    /// Returns the keys in order of insertion. Locks the index only for single steps: keys that are removed meanwhile are skipped,
+    /// and keys that are added come at the end.
     pub fn keys(&self) -> Keys {
         Keys { index: self.clone(), place: None }
     }
 
-    /// A copy of all as JSON, whose keys are texts.
+    /// Returns a copy of the whole index as JSON, with the keys as strings.
     pub fn to_json(&self) -> Value {
         let item = |key: Key| {
             let values = self.get(&key)?;
@@ -248,7 +248,7 @@ impl Index {
     }
 }
 
-/// A walk over the keys of a table.
+/// An iterator over the keys of an index.
 #[derive(Debug)]
 pub struct Keys {
     index: Index,
@@ -279,7 +279,7 @@ mod tests {
     use crate::logic::object::Header;
 
     #[test]
-    fn bytes_are_counted_by_object_and_go_with_their_values() {
+    fn bytes_are_counted_per_object_and_removed_with_the_values() {
         let ids = || BTreeSet::from(["idx".into()]);
         let indexes = Indexes::new(ids());
         let bytes = |it: &Indexes| it.get("idx").unwrap().bytes().load(Ordering::Relaxed);
@@ -297,7 +297,7 @@ mod tests {
         indexes.remove(&owner("b"));
         assert!((1_000..2_000).contains(&bytes(&indexes)));
         put(&indexes, "b", 10_000);
-        // A changed function: what it has not brought again goes.
+        // The function has changed: values that it does not put again are removed.
         let next = indexes.next(ids(), &ids(), Version::FIRST);
         put(&next, "a", 1_000);
         assert!((11_000..12_000).contains(&bytes(&next)));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_leaves_out_keys_that_go_and_meets_those_that_come() {
+    fn an_iteration_skips_removed_keys_and_includes_added_ones() {
         let indexes = Indexes::new(["idx".into()]);
         let index = indexes.get("idx").unwrap();
         let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });

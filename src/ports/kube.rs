@@ -1,7 +1,7 @@
-//! The cluster as scripts reach it: connected when the first of them asks, with the resources it has looked up.
+//! The cluster as scripts reach it: connected on the first request, with a cache of the resources looked up so far.
 //!
-//! Requests run as tasks of the operator, not of the script: a script that computes must hold up no connection, and clients
-//! that were made for one script must not end with it. Whoever drops a request ends it.
+//! Requests run as tasks of the operator, not of the script: a script that computes must not hold up a connection, and clients that
+//! were made for one script must not end with it. Dropping a request cancels it.
 
 use std::{
     fmt,
@@ -28,52 +28,52 @@ use crate::logic::{
 };
 use crate::settings::Settings;
 
-/// Events of a watch on their way to the script that loops over them. At the bound the connection waits for the script.
+/// Maximum number of watch events queued for the script that loops over them. At the limit, the connection waits for the script.
 const EVENTS_MAX: usize = 16;
 
-/// The cluster for the scripts of one operator. Clones share it; the default one never has any.
+/// The cluster for the scripts of one operator. Clones share it. The default value never connects.
 #[derive(Clone, Default)]
 pub struct Kube(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// None: there is no cluster, or not any more.
+    /// `None` if there is no cluster, or not any more.
     dial: Mutex<Option<Dial>>,
-    /// Held by whoever connects: the others wait for the result. Why the last attempt failed.
+    /// Held while connecting: other callers wait for the result. Contains the error of the last attempt.
     line: AsyncMutex<Option<ApiError>>,
-    /// Attempts that have ended.
+    /// Number of attempts that have ended.
     attempts: AtomicU64,
     cluster: OnceLock<Arc<dyn Cluster>>,
-    /// As the operator has them.
+    /// The live settings of the operator.
     settings: OnceLock<Arc<Mutex<Settings>>>,
-    /// Where requests run.
+    /// The runtime of the operator, which runs the requests.
     runtime: OnceLock<Handle>,
     known: Mutex<Known>,
 }
 
-/// Makes the connection; called again after a failure.
+/// Makes the connection. Called again after a failure.
 pub type Dial = Box<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
 
 /// One request of a script.
 #[derive(Clone, Debug)]
 pub struct Demand {
-    /// What is done.
+    /// The verb.
     pub verb: Verb,
-    /// To what.
+    /// The resource.
     pub resource: Arc<Resource>,
-    /// Where; `None` for cluster-scoped resources and for all namespaces.
+    /// The namespace; `None` for cluster-scoped resources and for all namespaces.
     pub namespace: Option<String>,
-    /// To which object; `None` for the collection.
+    /// The name of the object; `None` for the collection.
     pub name: Option<String>,
-    /// To which part of it.
+    /// The subresource.
     pub subresource: Option<String>,
-    /// Further parameters.
+    /// Further query parameters.
     pub query: Vec<(&'static str, String)>,
-    /// The content type and the content.
+    /// The content type and the body.
     pub content: Option<(&'static str, Bytes)>,
 }
 
-/// What is done, as in RBAC rules.
+/// The verb of a request, as in RBAC rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// GET of an object.
@@ -90,18 +90,17 @@ pub enum Verb {
     Delete,
 }
 
-/// Why a resource cannot be told.
+/// Why a resource could not be looked up.
 #[derive(Debug)]
 pub enum LookupError {
-    /// The cluster could not be asked.
+    /// A request to the cluster failed.
     Api(ApiError),
-    /// It has none such, or several.
+    /// The cluster has no such resource, or several.
     Unresolved(String),
 }
 
 impl Kube {
-    /// From now on there is a cluster: it is connected to when somebody asks for it. Called inside of the runtime of the
-    /// operator.
+    /// Provides the cluster: the first request connects to it. Must be called inside the runtime of the operator.
     pub fn open(&self, settings: Arc<Mutex<Settings>>, dial: Dial) {
         // An operator runs once.
         drop(self.0.settings.set(settings));
@@ -111,17 +110,17 @@ impl Kube {
         *self.dial() = Some(dial);
     }
 
-    /// Nobody can connect any more. What is connected stays so.
+    /// Prevents new connections. An existing connection stays usable.
     pub fn close(&self) {
         let dial = self.dial().take();
-        // Not while it is locked: what goes with it may be large.
+        // Dropped after the lock is released: it may own much.
         drop(dial);
     }
 
-    /// The cluster, connected to if it is not yet. The same one each time.
+    /// Returns the cluster, and connects to it first if necessary. Returns the same one each time.
     ///
     /// # Errors
-    /// There is none, or it could not be connected to; the next call tries it again.
+    /// If there is no cluster, or if the connection failed; the next call tries again.
     pub async fn cluster(&self) -> Result<Arc<dyn Cluster>, ApiError> {
         if let Some(cluster) = self.0.cluster.get() {
             return Ok(Arc::clone(cluster));
@@ -131,7 +130,7 @@ impl Kube {
         if let Some(cluster) = self.0.cluster.get() {
             return Ok(Arc::clone(cluster));
         }
-        // Whoever waited for an attempt has its result: the timeouts of attempts in a row would add up.
+        // Callers that waited for an attempt get its result: the timeouts of consecutive attempts would add up.
         if let Some(error) = &*failed
             && self.0.attempts.load(Ordering::Relaxed) != before
         {
@@ -154,10 +153,10 @@ impl Kube {
         self.0.dial.lock()
     }
 
-    /// Does something with the cluster, as a task of the operator. Dropping the future ends it.
+    /// Runs `work` with the cluster as a task of the operator. Dropping the future cancels the task.
     ///
     /// # Errors
-    /// As of [`Self::cluster`], and those of the work.
+    /// Those of [`Self::cluster`] and those of the work.
     pub async fn with<T, F>(
         &self,
         work: impl FnOnce(Arc<dyn Cluster>) -> F + Send + 'static,
@@ -175,10 +174,10 @@ impl Kube {
         }
     }
 
-    /// The resource that is meant: among those known so far, or else looked up.
+    /// Returns the resource that a script names: from the cache, or else from discovery.
     ///
     /// # Errors
-    /// There is none, or several, or the cluster cannot be asked.
+    /// If the cluster has no such resource, or several, or if discovery failed.
     pub async fn resource(&self, meant: &Meant) -> Result<Arc<Resource>, LookupError> {
         let mut found = self.known().find(meant);
         if let Some(Ok(resource)) = found {
@@ -202,29 +201,29 @@ impl Kube {
         }
         match (found, failed) {
             (Some(Err(unresolved)), None) => Err(LookupError::Unresolved(unresolved.told(meant))),
-            // What it has is not known.
+            // The resources of the failed group are unknown.
             (_, Some(error)) => Err(LookupError::Api(error)),
             (_, None) => Err(LookupError::Unresolved(format!("the cluster has no {meant}"))),
         }
     }
 
-    /// What is known of a group is not so any more.
+    /// Removes a group from the cache.
     pub fn forget(&self, group: &str) {
         self.known().forget(group);
     }
 
-    /// The namespace of the credentials.
+    /// Returns the namespace of the credentials.
     ///
     /// # Errors
-    /// As of [`Self::cluster`].
+    /// Those of [`Self::cluster`].
     pub async fn default_namespace(&self) -> Result<String, ApiError> {
         self.with(|cluster| async move { Ok(cluster.default_namespace().to_owned()) }).await
     }
 
-    /// The objects of a target and their changes, without end; it waits when nobody takes them.
+    /// Streams the objects of a target and their changes, without end. Waits while the script takes no events.
     ///
     /// # Errors
-    /// As of [`Self::cluster`].
+    /// Those of [`Self::cluster`].
     pub async fn stream(
         &self,
         target: StreamTarget,
@@ -248,7 +247,7 @@ impl Kube {
         Ok(received.boxed())
     }
 
-    /// The settings as they are now.
+    /// Returns the present settings of the operator.
     pub fn settings(&self) -> Arc<Settings> {
         let settings = self.0.settings.get();
         let settings = settings.map(|it| it.lock().clone());
@@ -262,7 +261,7 @@ impl Kube {
 }
 
 impl Verb {
-    /// In one word.
+    /// Returns the verb as in RBAC rules.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "get",

@@ -1,4 +1,4 @@
-//! Whether this operator may act: asked before everything that other replicas must not do at the same time.
+//! Whether this operator may act: checked before every action that other replicas must not take at the same time.
 
 use std::{
     future::{Future, poll_fn},
@@ -16,10 +16,10 @@ use tokio::sync::watch;
 use super::clock::Clock;
 use crate::logic::leadership::Role;
 
-/// No election, or a standby: nothing ends.
+/// There is no election, or this replica is a standby: no lease expires.
 const NEVER: u64 = u64::MAX;
 
-/// Whether this operator may act. Clones share it. Without an election it always may.
+/// Whether this operator may act. Clones share it. Without an election, the operator always may act.
 #[derive(Clone, Debug)]
 pub struct Leadership(Arc<Shared>);
 
@@ -27,8 +27,8 @@ pub struct Leadership(Arc<Shared>);
 struct Shared {
     role: watch::Sender<Role>,
     clock: Clock,
-    /// The end of the lease in nanoseconds of [`Clock::uptime`]. The role follows it, but only when its task is polled: a process that was
-    /// frozen goes on with any of its tasks.
+    /// The end of the lease in nanoseconds of [`Clock::uptime`]. The role follows it only when the election task is polled, and a
+    /// process that was frozen may resume with any other task first.
     deadline: AtomicU64,
 }
 
@@ -39,13 +39,13 @@ impl Default for Leadership {
 }
 
 impl Leadership {
-    /// Returns that of an operator without an election.
+    /// Returns the leadership of an operator without an election.
     pub fn new(clock: Clock) -> Self {
         let role = watch::Sender::new(Role::Leader);
         Leadership(Arc::new(Shared { role, clock, deadline: AtomicU64::new(NEVER) }))
     }
 
-    /// Returns what this replica is, as published last.
+    /// Returns the role of this replica, as published last.
     pub fn role(&self) -> Role {
         self.0.role.borrow().clone()
     }
@@ -55,7 +55,7 @@ impl Leadership {
         *self.0.role.borrow() == Role::Leader
     }
 
-    /// Waits until it leads.
+    /// Waits until this replica leads.
     pub async fn until_leading(&self) {
         // The sender lives as long as `self`: there is no error to see.
         drop(self.0.role.subscribe().wait_for(|it| *it == Role::Leader).await);
@@ -75,15 +75,15 @@ impl Leadership {
         }
     }
 
-    /// Returns whether the lease, if there is one, has not expired by our own clock. A standby has none: what it is allowed to run, such
-    /// as index functions, it may run.
+    /// Returns whether the lease, if there is one, has not expired by our own clock. A standby has no lease: it may run everything
+    /// that a standby is allowed to run, such as index functions.
     pub fn may_act(&self) -> bool {
         let deadline = self.0.deadline.load(Ordering::Acquire);
         deadline == NEVER || nanos(self.0.clock.uptime()) < deadline
     }
 
-    /// Runs something only for as long as this operator may act. From then on it is not polled again, and this never returns: whoever
-    /// started it drops it when the loss is noticed.
+    /// Polls `work` only while this operator may act. After that this future never completes: its owner drops it when the loss is
+    /// noticed.
     pub async fn while_acting<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|cx| if self.may_act() { work.as_mut().poll(cx) } else { Poll::Pending }).await
@@ -96,7 +96,7 @@ impl Leadership {
             Role::Standby => NEVER,
             Role::Lost(_) => 0,
         };
-        // First: whoever sees the role may act at once.
+        // Stored first, because readers of the role may act at once.
         self.0.deadline.store(end, Ordering::Release);
         if *self.0.role.borrow() != *role {
             self.0.role.send_replace(role.clone());

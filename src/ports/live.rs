@@ -1,4 +1,4 @@
-//! The object of daemons and timers: replaced by each of its events.
+//! The object of daemons and timers: each of its events replaces it.
 
 use std::{
     num::NonZeroU64,
@@ -11,105 +11,105 @@ use std::{
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::Kin;
+use super::ObjectPacker;
 use crate::logic::object::{Header, Object, ObjectRef};
 
 /// An object as its latest event showed it. Clones share it.
 ///
-/// Nobody may look at it for days, and there may be many thousands: while nobody does, it is the bytes that it came in,
-/// without those that no script sees, and packed.
+/// There may be many thousands of these, unread for days. While unread, an object is kept as compressed JSON, without the parts
+/// that scripts never see.
 #[derive(Clone, Debug)]
-pub struct LiveObject(Arc<Living>);
+pub struct LiveObject(Arc<Shared>);
 
 #[derive(Debug)]
-struct Living {
-    /// What it is one of; only if it is kept long.
-    kin: Option<Arc<Kin>>,
+struct Shared {
+    /// Compresses objects of this resource; only for objects that are kept long.
+    packer: Option<Arc<ObjectPacker>>,
     latest: Mutex<Latest>,
-    /// The version that the operator's last request has made; zero if that is no number.
+    /// The version made by the operator's last request; zero if the version is not a number.
     own_version: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Latest {
-    /// Empty if there is only a tree.
+    /// Empty if the object has no bytes, only a tree.
     packed: Box<[u8]>,
-    /// Made of the bytes, while somebody looks.
+    /// Parsed from the bytes when the object is read.
     object: Option<Arc<Object>>,
-    /// Another one for each state.
+    /// A different number for each state.
     version: u32,
 }
 
 impl LiveObject {
-    /// An object that is there anyway, and is shown for a moment.
+    /// Wraps an object that exists anyway and is shown briefly.
     pub fn new(object: Arc<Object>) -> Self {
         let latest = Latest { packed: Box::default(), object: Some(object), version: 0 };
-        LiveObject::living(latest, None)
+        LiveObject::share(latest, None)
     }
 
-    /// For somebody who keeps it long.
-    pub fn kept(object: &Arc<Object>, kin: &Arc<Kin>) -> Self {
-        LiveObject::living(Latest::of(object, Some(kin)), Some(Arc::clone(kin)))
+    /// Keeps an object for a long time, compressed.
+    pub fn kept(object: &Arc<Object>, packer: &Arc<ObjectPacker>) -> Self {
+        LiveObject::share(Latest::of(object, Some(packer)), Some(Arc::clone(packer)))
     }
 
-    fn living(latest: Latest, kin: Option<Arc<Kin>>) -> Self {
+    fn share(latest: Latest, packer: Option<Arc<ObjectPacker>>) -> Self {
         let (latest, own_version) = (Mutex::new(latest), AtomicU64::default());
-        LiveObject(Arc::new(Living { kin, latest, own_version }))
+        LiveObject(Arc::new(Shared { packer, latest, own_version }))
     }
 
-    /// The latest state. It is kept for the next who asks, until [`LiveObject::rest`].
+    /// Returns the latest state. The parsed object is kept until [`LiveObject::rest`].
     pub fn get(&self) -> Arc<Object> {
         let mut latest = self.lock();
         let Latest { packed, object, .. } = &mut *latest;
         let made = object.get_or_insert_with(|| {
             let parsed = Object::parse(Bytes::from(self.unpack(packed)));
-            // They were parsed before.
+            // These bytes were parsed before.
             Arc::new(parsed.unwrap_or_else(|_| Object::from_value(serde_json::Value::Null)))
         });
         Arc::clone(made)
     }
 
-    /// The identity for logs. It is made anew for each who asks, as few do.
+    /// Returns the identity for logs. Built for each call, because calls are rare.
     pub fn reference(&self) -> ObjectRef {
         let latest = self.lock();
         let read;
         let header = if let Some(object) = &latest.object {
             object.header()
         } else {
-            // They were parsed before.
+            // These bytes were parsed before.
             read = Header::read(&self.unpack(&latest.packed)).unwrap_or_default();
             &read
         };
-        match &self.0.kin {
-            Some(kin) => header.reference_in(kin.resource()),
+        match &self.0.packer {
+            Some(packer) => header.reference_in(packer.resource()),
             None => header.reference(),
         }
     }
 
-    /// Tells the states apart.
+    /// Returns a number that differs between states.
     pub fn version(&self) -> u32 {
         self.lock().version
     }
 
-    /// Returns the version that the operator's last request has made. Its event may come later.
+    /// Returns the version made by the operator's last request. The event of that version may come later.
     pub fn own_version(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.0.own_version.load(Ordering::Relaxed))
     }
 
-    /// Notes the version that the operator's last request has made.
+    /// Stores the version made by the operator's last request.
     pub fn note_own_version(&self, version: Option<NonZeroU64>) {
         self.0.own_version.store(version.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
 
-    /// A newer state.
+    /// Replaces the object with a newer state.
     pub fn set(&self, object: &Arc<Object>) {
-        let latest = Latest::of(object, self.0.kin.as_deref());
+        let latest = Latest::of(object, self.0.packer.as_deref());
         let mut present = self.lock();
         let version = present.version.wrapping_add(1);
         *present = Latest { version, ..latest };
     }
 
-    /// Nobody looks for now.
+    /// Drops the parsed object; the compressed bytes stay.
     pub fn rest(&self) {
         let mut latest = self.lock();
         if !latest.packed.is_empty() {
@@ -118,7 +118,7 @@ impl LiveObject {
     }
 
     fn unpack(&self, packed: &[u8]) -> Vec<u8> {
-        self.0.kin.as_ref().map(|it| it.unpack(packed)).unwrap_or_default()
+        self.0.packer.as_ref().map(|it| it.unpack(packed)).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Latest> {
@@ -128,9 +128,10 @@ impl LiveObject {
 }
 
 impl Latest {
-    fn of(object: &Arc<Object>, kin: Option<&Kin>) -> Self {
+    fn of(object: &Arc<Object>, packer: Option<&ObjectPacker>) -> Self {
         let text = object.essential_bytes();
-        let packed = kin.filter(|_| !text.is_empty()).map(|it| it.pack(&text)).unwrap_or_default();
+        let packed =
+            packer.filter(|_| !text.is_empty()).map(|it| it.pack(&text)).unwrap_or_default();
         let object = packed.is_empty().then(|| Arc::clone(object));
         Latest { packed, object, version: 0 }
     }
@@ -142,12 +143,12 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Kin, LiveObject};
+    use super::{LiveObject, ObjectPacker};
     use crate::logic::{object::Object, resource::Resource};
 
-    fn kin() -> Arc<Kin> {
+    fn packer() -> Arc<ObjectPacker> {
         let resource = Resource { kind: "Pod".into(), version: "v1".into(), ..Resource::default() };
-        Arc::new(Kin::of(Arc::new(resource)))
+        Arc::new(ObjectPacker::of(Arc::new(resource)))
     }
 
     fn object(number: u32) -> Arc<Object> {
@@ -158,15 +159,15 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_the_latest_state_also_after_a_rest() {
-        let live = LiveObject::kept(&object(1), &kin());
+    fn a_live_object_returns_the_latest_state_also_after_a_rest() {
+        let live = LiveObject::kept(&object(1), &packer());
         let clone = live.clone();
         assert_eq!(live.get().body()["spec"], 1);
         let version = live.version();
         clone.set(&object(2));
         assert_ne!(live.version(), version);
         let seen = live.get();
-        assert!(Arc::ptr_eq(&seen, &live.get()), "made once for those who look");
+        assert!(Arc::ptr_eq(&seen, &live.get()), "parsed once for all readers");
         live.rest();
         assert!(!Arc::ptr_eq(&seen, &live.get()));
         assert_eq!(seen.body(), live.get().body());
@@ -174,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn its_identity_is_known_also_at_rest() {
-        let live = LiveObject::kept(&object(1), &kin());
+    fn the_identity_of_a_packed_object_is_known() {
+        let live = LiveObject::kept(&object(1), &packer());
         let at_rest = live.reference();
         assert_eq!((&*at_rest.name, &*at_rest.kind, &*at_rest.api_version), ("n", "Pod", "v1"));
         let _seen = live.get();
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn an_object_without_bytes_is_kept() {
         let tree = Arc::new(Object::from_value(json!({ "spec": 1 })));
-        let live = LiveObject::kept(&tree, &kin());
+        let live = LiveObject::kept(&tree, &packer());
         live.rest();
         assert!(Arc::ptr_eq(&live.get(), &tree));
     }

@@ -1,14 +1,14 @@
 //! Log lines about objects and activities.
 //!
-//! Lines go to `tracing` with the fields `message`, `object.…` (the parts of an [`ObjectRef`], one by one: a line costs no
-//! encoding), `activity` (its name), `extra` (JSON object of structured fields) and `trace` (several lines of text);
-//! `cli/logging` formats them.
+//! Lines go to `tracing` with the fields `message`, `object.…` (the parts of an [`ObjectRef`] one by one, so a line costs no
+//! encoding), `activity` (its name), `extra` (structured fields as a JSON object) and `trace` (several lines); `cli/logging`
+//! formats them.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{LiveObject, Posts};
+use super::{EventQueue, LiveObject};
 use crate::logic::{
     object::ObjectRef,
     outcome::{LogLevel, LogLine},
@@ -19,77 +19,77 @@ pub const TARGET_OBJECTS: &str = "kopf.objects";
 /// The tracing target of lines about activities.
 pub const TARGET_ACTIVITIES: &str = "kopf.activities";
 
-/// Which lines of a logger are also posted as Kubernetes events, and which are shown at all.
+/// Which lines of a logger are also posted as Kubernetes events, and which are written at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoggerKind {
-    /// Change handlers, daemons, timers: posted if posting is on.
+    /// Change handlers, daemons, timers: posted if posting is enabled.
     Full,
     /// Event handlers and the operator's own lines: never posted.
     Local,
-    /// Indexers: warnings and errors only, unless verbose.
+    /// Index handlers: warnings and errors only, unless verbose.
     Terse,
-    /// Activities: about no object.
+    /// Activities: not about an object.
     Activity,
 }
 
-/// Writes lines about one object, or about one activity. Cheap to clone.
+/// Writes lines about one object or one activity. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Logger {
     kind: LoggerKind,
     about: About,
-    /// Where its lines are posted too, if they are.
-    posts: Option<Posts>,
+    /// Where its lines are also posted, if at all.
+    posts: Option<EventQueue>,
 }
 
 #[derive(Clone, Debug)]
 enum About {
     Object(Arc<ObjectRef>),
-    /// Kept by many that seldom write a line: its identity is looked up for each.
+    /// Held by many daemons and timers that rarely write a line: the identity is read for each line.
     Live(LiveObject),
-    /// An activity, if it is said which.
+    /// The name of the activity, if known.
     Activity(Option<&'static str>),
 }
 
 impl Logger {
-    /// A logger for an object.
+    /// Returns a logger for an object.
     pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
         Logger { kind, about: About::Object(object), posts: None }
     }
 
-    /// The same for the object of daemons and timers.
+    /// Returns a logger for the object of daemons and timers.
     pub fn of_live(kind: LoggerKind, object: LiveObject) -> Self {
         Logger { kind, about: About::Live(object), posts: None }
     }
 
-    /// A logger for activities.
+    /// Returns a logger for activities.
     pub fn of_activity() -> Self {
         Logger { kind: LoggerKind::Activity, about: About::Activity(None), posts: None }
     }
 
-    /// A logger for scripts where they are about nothing, such as their top level.
+    /// Returns a logger for script code that runs for no object and no activity, such as the top level.
     pub fn of_script() -> Self {
         Logger { kind: LoggerKind::Local, about: About::Activity(None), posts: None }
     }
 
-    /// The same, and lines of [`LoggerKind::Full`] are also posted as Kubernetes events, as the settings say.
+    /// Makes lines of [`LoggerKind::Full`] also Kubernetes events, as the settings say.
     #[must_use]
-    pub fn posting(self, posts: &Posts) -> Self {
+    pub fn posting(self, posts: &EventQueue) -> Self {
         Logger { posts: Some(posts.clone()), ..self }
     }
 
-    /// A logger for an activity of this name: it is shown as a part of the logger's name.
+    /// Adds the name of the activity, which is shown as part of the logger's name.
     #[must_use]
     pub fn named(self, activity: &'static str) -> Self {
         Logger { about: About::Activity(Some(activity)), ..self }
     }
 
-    /// The same object, another kind.
+    /// Returns a logger of another kind for the same object.
     #[must_use]
     pub fn with_kind(&self, kind: LoggerKind) -> Self {
         Logger { kind, ..self.clone() }
     }
 
-    /// The object it is about.
+    /// Returns the object that the lines are about.
     pub fn object(&self) -> Option<Arc<ObjectRef>> {
         match &self.about {
             About::Object(object) => Some(Arc::clone(object)),
@@ -98,40 +98,40 @@ impl Logger {
         }
     }
 
-    /// A plain line.
+    /// Writes a plain line.
     pub fn log(&self, level: LogLevel, text: &str) {
         self.write(level, text, None, None);
     }
 
-    /// A line decided by `logic`, with the script's trace where it asks for it.
+    /// Writes a line that `logic` has decided, with the script's stack trace if the line asks for it.
     pub fn line(&self, line: &LogLine, trace: Option<&str>) {
         self.write(line.level, &line.text, if line.with_trace { trace } else { None }, None);
     }
 
-    /// A line of a script with structured fields.
+    /// Writes a line of a script with structured fields.
     pub fn with_fields(&self, level: LogLevel, text: &str, fields: &Map<String, Value>) {
         self.write(level, text, None, Some(fields));
     }
 
-    /// An error line of a script with the place where it was logged, and structured fields if there are any.
+    /// Writes an error line of a script with its location, and with structured fields if there are any.
     pub fn exception(&self, text: &str, trace: &str, fields: Option<&Map<String, Value>>) {
         self.write(LogLevel::Error, text, Some(trace), fields);
     }
 
-    /// Whether a line of this level would be seen or posted; ask before building a long text.
+    /// Returns whether a line of this level would be written or posted; ask before building a long string.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
         self.is_shown(level) || self.posts_of(level).is_some()
     }
 
-    /// Where a line of this level is posted, if it is.
-    fn posts_of(&self, level: LogLevel) -> Option<&Posts> {
+    /// Returns where to post a line of this level, if at all.
+    fn posts_of(&self, level: LogLevel) -> Option<&EventQueue> {
         let is_posted = self.kind == LoggerKind::Full && !matches!(self.about, About::Activity(_));
         self.posts.as_ref().filter(|it| is_posted && it.wants(level))
     }
 
     fn is_shown(&self, level: LogLevel) -> bool {
         match level {
-            // One level terser: debug lines never, info lines where others show debug lines.
+            // One level terser than others: never debug lines, and info lines only where others write debug lines.
             LogLevel::Debug if self.kind == LoggerKind::Terse => false,
             LogLevel::Info if self.kind == LoggerKind::Terse => {
                 tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG)

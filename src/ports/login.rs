@@ -1,4 +1,4 @@
-//! How the credentials of scripts reach the cluster.
+//! How the credentials from scripts reach the cluster adapter.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use super::BoxFuture;
 
-/// Asks the login handlers of the scripts: what each of them returned, by its id; those that returned nothing are left out.
-/// The error says which handlers failed and why.
+/// Calls the login handlers of the scripts. Returns the result of each by its id, without those that returned nil or null. The
+/// error names the handlers that failed, and why.
 pub type AskLogin = Arc<
     dyn Fn(NativeLogins) -> BoxFuture<'static, Result<BTreeMap<Arc<str>, Value>, String>>
         + Send
         + Sync,
 >;
 
-/// The logins that need no script, and whether they have anything to read.
+/// Which logins without a script have a source to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NativeLogins {
-    /// `KUBECONFIG` is set, or `~/.kube/config` is there.
+    /// `KUBECONFIG` is set, or `~/.kube/config` exists.
     pub kubeconfig: bool,
-    /// There is the token of a service account.
+    /// There is a token of a service account.
     pub service_account: bool,
 }

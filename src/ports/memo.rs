@@ -1,4 +1,4 @@
-//! Data that scripts share and change in place.
+//! Data that scripts share and modify in place.
 
 use std::{
     collections::BTreeMap,
@@ -12,37 +12,37 @@ use serde_json::{Map, Value};
 
 use crate::heap;
 
-/// A document is small if it has no more fields than this, and no text in it is longer than that.
+/// A document is small if it has at most `SMALL_FIELDS` fields and no string longer than `SMALL_TEXT` bytes.
 const SMALL_FIELDS: usize = 8;
 const SMALL_TEXT: usize = 64;
 
-/// A JSON object behind a lock: views in scripts read and write it by path. Clones are the same document.
+/// A JSON object behind a lock: handles in scripts read and write it by path. Clones share the same document.
 ///
-/// A document that was made from another one shares the maps in it, until one of them gets another value there. Lists are
-/// copied: Rhai changes them by writing them anew, which cannot be told from another value.
+/// A document that was made from another one shares its maps, until one of the two documents gets another value in that field.
+/// Lists are copied: Rhai modifies a list by writing a new one, which cannot be distinguished from another value.
 ///
-/// There may be many thousands, most of them empty or with a number or two in them, and nobody may look at them for days: a
-/// small one is kept as its text then.
+/// There may be many thousands of documents, most of them empty or with one or two numbers, and unread for days: small ones are
+/// then kept as JSON text.
 #[derive(Clone, Debug, Default)]
 pub struct Document(Arc<Shared>);
 
-/// A note of a [`Document`] that does not keep it. While the note exists, no other document gets its address.
+/// A reference to a [`Document`] that does not keep it alive. While this exists, no other document gets its address.
 #[derive(Clone, Debug)]
 pub struct WeakDocument(Weak<Shared>);
 
-/// What the process remembers about an object for its scripts; also the operator's own.
+/// Data that the process keeps about an object for its scripts; also the operator's own memo.
 pub type Memo = Document;
 
 #[derive(Debug, Default)]
 struct Shared {
     content: Mutex<Content>,
-    /// Held while one of several documents looks at what they share.
+    /// Held while one of several documents reads or writes what they share.
     turn: Arc<Mutex<()>>,
 }
 
 #[derive(Debug)]
 enum Content {
-    /// As text; without any, if it is empty.
+    /// As JSON text; empty for an empty document.
     Packed(Box<[u8]>),
     Open(Box<Open>),
 }
@@ -57,21 +57,22 @@ struct Open {
 /// The fields of a locked document.
 pub struct Fields<'a> {
     content: MutexGuard<'a, Content>,
-    /// Taken out of the content, and put back in the end.
+    /// Taken out of the content, and put back on drop.
     open: Open,
-    /// Dropped after the values were given back.
+    /// Dropped after the shared values were put back.
     _turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl Document {
-    /// A document with this content.
+    /// Creates a document with this content.
     pub fn new(content: Map<String, Value>) -> Self {
         let mut place = Content::default();
         place.close(Open { fields: content, shared: BTreeMap::new() });
         Document(Arc::new(Shared { content: Mutex::new(place), turn: Arc::default() }))
     }
 
-    /// The content. Hold the guard for a few lines only, never across an await, and never that of another document with it.
+    /// Locks the content. Hold the guard for a few lines only, never across an await, and never together with that of another
+    /// document.
     pub fn lock(&self) -> Fields<'_> {
         let mut content = taken(&self.0.content);
         let mut open = content.open();
@@ -80,11 +81,11 @@ impl Document {
         Fields { content, open, _turn: turn }
     }
 
-    /// The same for a change of the field at this path. If that is one of the document itself, it is shared no more.
+    /// Locks the content to change the field at this path. A top-level field is no longer shared afterwards.
     pub fn lock_for(&self, path: &[String]) -> Fields<'_> {
         let mut fields = self.lock();
         if fields.is_empty() {
-            // Most memos get one field or a few, and the usual growth makes room for more at once.
+            // Most memos get only a few fields, and the usual growth would reserve space for more.
             *fields = Map::with_capacity(1);
         }
         if let [key] = path
@@ -96,7 +97,7 @@ impl Document {
         fields
     }
 
-    /// A document of its own with the same content: a shallow copy, as of Kopf's memos.
+    /// Returns a new document with the same content: a shallow copy, like Kopf's memos.
     #[must_use]
     pub fn detached(&self) -> Self {
         let mut content = taken(&self.0.content);
@@ -115,35 +116,35 @@ impl Document {
         Document(Arc::new(Shared { content: Mutex::new(copy), turn }))
     }
 
-    /// Whether both are the same document.
+    /// Returns whether both are the same document.
     pub fn is(&self, other: &Document) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether the document has no fields.
     pub fn is_empty(&self) -> bool {
         taken(&self.0.content).is_empty()
     }
 
-    /// Whether nothing is in it and nobody else has it: it can be made anew when it is needed.
+    /// Returns whether the document is empty and has no other owner, so that it can be dropped and created again when needed.
     pub fn is_spare(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && Arc::weak_count(&self.0) == 0 && self.is_empty()
     }
 
-    /// Nobody looks for now.
+    /// Packs a small document while it is not in use.
     pub fn rest(&self) {
-        // Whoever has taken a note of it counts its memory, or keeps more than data beside it.
+        // Owners of a weak reference count the document's memory, or keep more than data alongside it.
         if Arc::weak_count(&self.0) == 0 {
             heap::apart(|| taken(&self.0.content).pack());
         }
     }
 
-    /// Identifies the document while it lives, for engines that keep more than data beside it.
+    /// Returns a number that identifies the document while it lives, for engines that keep more than data alongside it.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// A note of this document.
+    /// Returns a weak reference to this document.
     pub fn downgrade(&self) -> WeakDocument {
         WeakDocument(Arc::downgrade(&self.0))
     }
@@ -157,11 +158,11 @@ impl Content {
         }
     }
 
-    /// Takes it out, to be put back by [`Content::close`].
+    /// Takes the content out, to be put back by [`Content::close`].
     fn open(&mut self) -> Open {
         match self {
             Content::Packed(text) if text.is_empty() => Open::default(),
-            // It was written by us.
+            // This text was written by `pack`.
             Content::Packed(text) => heap::apart(|| {
                 let fields = serde_json::from_slice(text).unwrap_or_default();
                 Open { fields, shared: BTreeMap::new() }
@@ -195,7 +196,7 @@ impl Default for Content {
 }
 
 impl Open {
-    /// Takes what is shared into the fields, or gives it back.
+    /// Swaps the shared values into the fields, or back.
     fn exchange(&mut self) {
         for (key, slot) in &self.shared {
             if let Some(value) = self.fields.get_mut(key) {
@@ -204,7 +205,7 @@ impl Open {
         }
     }
 
-    /// Whether its text is made, and read again, in no time.
+    /// Returns whether the JSON text is quick to write and to read again.
     fn is_small(&self) -> bool {
         let is_small = |value: &Value| match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => true,
@@ -238,13 +239,13 @@ impl Drop for Fields<'_> {
     }
 }
 
-/// A panic while a lock was held cannot leave JSON half-written.
+/// Needs no poisoning: a panic while a lock is held cannot leave JSON half-written.
 fn taken<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock()
 }
 
 impl WeakDocument {
-    /// Whether somebody still has the document.
+    /// Returns whether the document still has an owner.
     pub fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_gets_another_value_is_shared_no_more() {
+    fn a_replaced_field_is_no_longer_shared() {
         let original = document(&json!({ "map": { "a": 1 } }));
         let (one, two) = (original.detached(), original.detached());
         one.lock_for(&["map".into()]).insert("map".into(), json!({ "a": 2 }));
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_one_is_its_text_while_nobody_looks() {
+    fn a_small_document_is_kept_as_text_while_unused() {
         let value =
             json!({ "n": 1, "x": 0.1, "big": u64::MAX, "text": "x", "none": null, "yes": true });
         let small = document(&value);
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn others_stay_as_they_are() {
+    fn other_documents_are_not_packed() {
         let deep = document(&json!({ "map": { "a": 1 } }));
         let shared = deep.detached();
         let noted = document(&json!({ "n": 1 }));

@@ -1,6 +1,6 @@
-//! The numbers of an operator, counted where things happen and read by `/metrics`.
+//! The metrics of an operator, counted where things happen and read by `/metrics`.
 //!
-//! One value per operator, reached through [`super::Health::metrics`]: there is no registry of the process.
+//! One value per operator, reached through [`super::Health::metrics`]: there is no process-wide registry.
 
 use std::{
     collections::BTreeMap,
@@ -19,43 +19,43 @@ use prometheus_client::{
 
 use super::script_series::{AllSeries, ScriptSeries};
 
-/// Seconds; from a script that only looks at something to one that waits for others.
+/// Bucket bounds in seconds: from a script that only reads something to one that waits for others.
 const CALL_SECONDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
 
-/// All counters, and where to read the rest. Clones share them.
+/// All counters, and the sources of the gauges that are read on request. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// Calls of handlers by how they ended.
+    /// Handler calls, by outcome.
     pub calls: Family<CallLabels, Counter>,
-    /// How long they took.
+    /// Durations of handler calls, in seconds.
     pub call_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
-    /// Requests to the API by how they ended, every attempt counted.
+    /// Requests to the API, by result; every attempt counts.
     pub requests: Family<RequestLabels, Counter>,
-    /// Complete listings of resources.
+    /// Complete listings, by resource.
     pub listings: Family<ResourceLabels, Counter>,
-    /// Failures of streams of resources.
+    /// Failures of watch streams, by resource.
     pub stream_failures: Family<ResourceLabels, Counter>,
     /// Objects with events that are waiting or being handled.
     pub queues: Gauge,
-    /// Edits of the scripts by what became of them.
+    /// Edits of the scripts, by result.
     pub reloads: Family<ReloadLabels, Counter>,
-    /// The generation of the scripts that runs; 0 before there is one.
+    /// The generation of the scripts that runs; 0 before the first one.
     pub generation: Gauge,
-    /// Since when, as seconds of Unix time.
+    /// When that generation took over, in seconds of Unix time.
     pub generation_seconds: Gauge<f64, AtomicU64>,
-    /// Scripts that were started afresh in the middle of their work.
+    /// Virtual machines restarted while in use, by script and reason.
     pub vm_restarts: Family<RestartLabels, Counter>,
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
     scripts: AllSeries,
 }
 
-/// A number that is looked at when somebody asks.
+/// A gauge that is read on request.
 struct Sampler {
     help: &'static str,
     look: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
-/// One object that is busy, for as long as this lives.
+/// Counts one busy object until it is dropped.
 #[derive(Debug)]
 pub struct Busy(Gauge);
 
@@ -65,51 +65,51 @@ impl Drop for Busy {
     }
 }
 
-/// One call of a handler.
+/// The labels of a handler call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CallLabels {
-    /// Its id; of a sub-handler, that of its topmost parent, so that there are only as many as declarations.
+    /// The id; for a sub-handler, that of its topmost parent, so that there are at most as many values as declarations.
     pub handler: String,
     /// `success`, `temporary`, `permanent`, `error`, `unfinished` (sub-handlers are left), `cancelled`.
     pub outcome: &'static str,
 }
 
-/// One handler.
+/// The labels of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct HandlerLabels {
-    /// As above.
+    /// As in [`CallLabels`].
     pub handler: String,
 }
 
-/// One request.
+/// The labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     /// `list`, `watch`, `patch`, `create`, `discover` and the like.
     pub verb: &'static str,
-    /// The HTTP status, or why there was none.
+    /// The HTTP status, or the reason why there was none.
     pub result: String,
 }
 
-/// One resource.
+/// The labels of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ResourceLabels {
     /// Such as `pods.v1`.
     pub resource: String,
 }
 
-/// What became of an edit.
+/// The labels of an edit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ReloadLabels {
     /// `accepted`, `rejected`.
     pub result: &'static str,
 }
 
-/// One script that was started afresh.
+/// The labels of a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RestartLabels {
-    /// Its file.
+    /// The file of the script.
     pub script: String,
-    /// `memory`: it was full; `stuck`: it did not respond.
+    /// `memory`: its memory limit was reached; `stuck`: it did not respond.
     pub reason: &'static str,
 }
 
@@ -134,42 +134,42 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// One call of a handler has ended.
+    /// Counts a handler call that has ended.
     pub fn called(&self, id: &str, outcome: &'static str, took: Duration) {
         let handler = id.split('/').next().unwrap_or(id).to_owned();
         self.calls.get_or_create(&CallLabels { handler: handler.clone(), outcome }).inc();
         self.call_seconds.get_or_create(&HandlerLabels { handler }).observe(took.as_secs_f64());
     }
 
-    /// One object has got a queue.
+    /// Counts one object with a queue, until the returned value is dropped.
     pub fn busy(&self) -> Busy {
         self.queues.inc();
         Busy(self.queues.clone())
     }
 
-    /// One request has ended.
+    /// Counts a request that has ended.
     pub fn requested(&self, verb: &'static str, result: String) {
         self.requests.get_or_create(&RequestLabels { verb, result }).inc();
     }
 
-    /// An edit of the scripts is `accepted` or `rejected`.
+    /// Counts an edit of the scripts: `accepted` or `rejected`.
     pub fn reloaded(&self, result: &'static str) {
         self.reloads.get_or_create(&ReloadLabels { result }).inc();
     }
 
-    /// This generation of the scripts runs since this moment.
+    /// Sets the number of the live generation and the time when it took over.
     pub fn generation(&self, number: u64, since: Timestamp) {
         self.generation.set(i64::try_from(number).unwrap_or(i64::MAX));
         self.generation_seconds.set(since.as_duration().as_secs_f64());
     }
 
-    /// A script was started afresh for this reason.
+    /// Counts a restart of a script's virtual machine.
     pub fn vm_restarted(&self, script: &str, reason: &'static str) {
         let labels = RestartLabels { script: script.to_owned(), reason };
         self.vm_restarts.get_or_create(&labels).inc();
     }
 
-    /// The numbers that a script counts itself; the scripts of one operator have different names.
+    /// Returns the metrics that a script defines itself. The scripts of one operator have different names.
     pub fn of_script(&self, script: &str) -> ScriptSeries {
         let name = script.rsplit('/').next().unwrap_or(script);
         let stem = name.split('.').next().unwrap_or(name).to_ascii_lowercase();
@@ -178,12 +178,12 @@ impl Metrics {
             .of_script(format!("kopf_script_{}", stem.chars().map(plain).collect::<String>()))
     }
 
-    /// Adds the numbers of scripts to a page.
+    /// Adds the metrics of scripts to a page.
     pub fn register_scripts(&self, page: &mut Registry) {
         self.scripts.register(page);
     }
 
-    /// Adds a gauge; a later one of the same name takes its place. `look` is called for each scrape and must be quick.
+    /// Adds a gauge, replacing one of the same name. Each scrape calls `look`, which must be quick.
     pub fn sample(
         &self,
         name: &'static str,
@@ -194,7 +194,7 @@ impl Metrics {
         self.samplers.lock().insert(name, sampler);
     }
 
-    /// The gauges as they are now: name, help, number.
+    /// Returns the present gauges: name, help, value.
     pub fn samples(&self) -> Vec<(&'static str, &'static str, i64)> {
         let samplers = self.samplers.lock();
         let looks: Vec<_> =

@@ -1,16 +1,16 @@
-//! What the inner side needs from the world, as traits and plain data: the cluster, the scripts, the clock, the log.
+//! The interfaces between the operator and its environment, as traits and plain data: the cluster, the scripts, the clock, the log.
 //!
-//! Adapters (`cluster/`, `scripting/`, `testing/`) implement these; `handling/`, `features/` and `reactor/` know nothing else
-//! of the outside.
+//! The adapters (`cluster/`, `scripting/`, `testing/`) implement them; `handling/`, `features/` and `reactor/` know nothing else of
+//! the environment.
 
+mod call_services;
 mod children;
 mod clock;
 mod cluster;
 mod current;
-mod facilities;
+mod event_queue;
 mod health;
 mod indexes;
-mod kin;
 mod kube;
 mod leadership;
 mod live;
@@ -18,14 +18,15 @@ mod logger;
 mod login;
 mod memo;
 mod metrics;
+mod object_packer;
 mod pauses;
-mod posts;
 mod reloads;
 mod script_series;
 mod scripts;
 mod stopped;
 
 pub use crate::logic::filters::Question;
+pub use call_services::CallServices;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::{Clock, Steps, until};
 pub use cluster::{
@@ -33,10 +34,9 @@ pub use cluster::{
     NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
 pub use current::{Current, LiveGeneration};
-pub use facilities::Facilities;
+pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes, entry_bytes};
-pub use kin::Kin;
 pub use kube::{Demand, Dial, Kube, LookupError, Verb};
 pub use leadership::Leadership;
 pub use live::LiveObject;
@@ -46,15 +46,15 @@ pub use memo::{Document, Memo, WeakDocument};
 pub use metrics::{
     CallLabels, HandlerLabels, Metrics, ReloadLabels, RequestLabels, ResourceLabels, RestartLabels,
 };
+pub use object_packer::ObjectPacker;
 pub use pauses::Pauses;
-pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use script_series::{Change, SERIES_MAX, ScriptSeries, SeriesLabels};
 pub use scripts::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
-    ObjectDetail, PatchCell, Scripts, SharedPatch,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, ClearOnDrop, Invocation,
+    ObjectCause, ObjectDetail, PatchCell, Scripts, SharedPatch,
 };
 pub use stopped::{Stopped, Waiting};
 
-/// A future of a border; boxed so that borders stay object-safe and builds short.
+/// A future of a trait in this module; boxed so that the traits stay object-safe and builds short.
 pub type BoxFuture<'a, T> = futures::future::BoxFuture<'a, T>;

@@ -1,22 +1,22 @@
-//! What holds the operator back: other operators, or a mandatory peering that is not there.
+//! What pauses the operator: other operators, or a mandatory peering that does not exist.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use tokio::sync::watch;
 
-/// A set of named blockers; the operator is paused while there is any. Clones share it.
+/// A set of named blockers; the operator is paused while the set is not empty. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses(Arc<watch::Sender<Blockers>>);
 
 #[derive(Debug, Default)]
 struct Blockers {
     names: BTreeSet<String>,
-    /// How often the operator was paused.
+    /// How often the operator was paused so far.
     pauses: u64,
 }
 
 impl Pauses {
-    /// Sets or lifts one blocker, such as `default@ns1`.
+    /// Adds or removes one blocker, such as `default@ns1`.
     pub fn set(&self, blocker: &str, is_on: bool) {
         self.0.send_if_modified(|all| {
             if is_on {
@@ -28,32 +28,32 @@ impl Pauses {
         });
     }
 
-    /// Whether there is any blocker.
+    /// Returns whether there is any blocker.
     pub fn is_paused(&self) -> bool {
         !self.0.borrow().names.is_empty()
     }
 
-    /// Whether this blocker is among them.
+    /// Returns whether there is a blocker of this name.
     pub fn has(&self, blocker: &str) -> bool {
         self.0.borrow().names.contains(blocker)
     }
 
-    /// The blockers, sorted.
+    /// Returns the blockers, sorted.
     pub fn blockers(&self) -> Vec<String> {
         self.0.borrow().names.iter().cloned().collect()
     }
 
-    /// How often the operator was paused so far, for [`Pauses::next`].
+    /// Returns how often the operator was paused so far, for [`Pauses::next`].
     pub fn count(&self) -> u64 {
         self.0.borrow().pauses
     }
 
-    /// Waits until the operator was paused more often than that, if only for a moment.
+    /// Waits until the operator was paused more often than `count` times, however briefly.
     pub async fn next(&self, count: u64) {
         self.wait(|all| all.pauses > count || !all.names.is_empty()).await;
     }
 
-    /// Waits until the operator is paused, or until it is not. A moment is not always seen, see [`Pauses::next`].
+    /// Waits until the operator is paused, or until it is not. May miss a brief change; see [`Pauses::next`].
     pub async fn until(&self, is_paused: bool) {
         self.wait(|all| all.names.is_empty() != is_paused).await;
     }

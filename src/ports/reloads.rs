@@ -10,9 +10,10 @@ use crate::logic::generation::{Changes, Generation};
 pub struct Candidate {
     /// What it declares.
     pub generation: Generation,
-    /// Receives what became of it.
+    /// Receives the result.
     pub verdict: oneshot::Sender<Result<Changes, Rejection>>,
-    /// Cancelled when a newer one replaces it, which then does not wait for its start-up handlers. It may take over nevertheless.
+    /// Cancelled when a newer candidate replaces this one, which then does not wait for its start-up handlers. This candidate may
+    /// take over nevertheless.
     pub withdrawn: CancellationToken,
 }
 
@@ -22,16 +23,16 @@ pub enum Rejection {
     /// A start-up handler that was added or changed has failed permanently.
     #[error("{0}")]
     Startup(String),
-    /// A function that chooses resources, and was added or changed, fails for all of them.
+    /// A resource selector function that was added or changed fails for every resource.
     #[error("{0}")]
     Selector(String),
-    /// It was withdrawn in time.
-    #[error("it was withdrawn")]
+    /// A newer candidate replaced it before it could take over.
+    #[error("a newer edit has replaced it")]
     Withdrawn,
-    /// The operator ends.
-    #[error("the operator ends")]
+    /// The operator is stopping.
+    #[error("the operator is stopping")]
     Ending,
 }
 
-/// Receives candidates; each waits for the verdict on the one before.
+/// Receives candidates, one at a time: each waits for the verdict on the previous one.
 pub type Reloads = mpsc::Receiver<Candidate>;

@@ -1,4 +1,4 @@
-//! The numbers that a script counts itself: under a prefix of its own, bounded, and gone with the script.
+//! The metrics that a script defines itself: under its own prefix, bounded, and removed with the script.
 
 use std::{
     collections::BTreeMap,
@@ -19,20 +19,20 @@ use prometheus_client::{
 
 use crate::logic::size;
 
-/// Combinations of names and labels of one script.
+/// Maximum number of combinations of names and labels per script.
 pub const SERIES_MAX: usize = 1_000;
 
-/// Bytes of the text that all series of one script make on the page.
+/// Maximum number of bytes that all series of one script may take on the page.
 const PAGE_MAX: usize = 1 << 20;
 
-/// Names and values, sorted by the names.
+/// Label names and values, sorted by name.
 pub type SeriesLabels = Vec<(String, String)>;
 
-/// Those of all scripts, by their prefix. Whoever has the numbers of a script keeps them here.
+/// The series of all scripts, by prefix. A table exists as long as its [`ScriptSeries`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllSeries(Arc<Mutex<BTreeMap<String, Weak<Mutex<Table>>>>>);
 
-/// Those of one script; clones share them.
+/// The series of one script. Clones share them.
 #[derive(Clone, Default)]
 pub struct ScriptSeries {
     prefix: String,
@@ -43,14 +43,14 @@ pub struct ScriptSeries {
 struct Table {
     families: BTreeMap<String, Named>,
     series: usize,
-    /// About the bytes of their text.
+    /// The approximate bytes of their text.
     bytes: usize,
 }
 
 struct Named {
     help: String,
     numbers: Numbers,
-    /// Lines of one series.
+    /// The number of lines of one series.
     lines: usize,
     known: std::collections::BTreeSet<SeriesLabels>,
 }
@@ -74,18 +74,18 @@ impl MetricConstructor<Histogram> for Buckets {
 /// A change of one number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A counter grows.
+    /// Increments a counter.
     Count(f64),
-    /// A gauge shows this.
+    /// Sets a gauge.
     Set(f64),
-    /// A gauge grows or shrinks.
+    /// Increments or decrements a gauge.
     Add(f64),
-    /// A histogram gets one value more; its upper bounds, ascending, are those of the first time.
+    /// Adds a value to a histogram. The upper bounds, ascending, are those of the first call.
     Observe(f64, Vec<f64>),
 }
 
 impl AllSeries {
-    /// Those of the script with this prefix: the same as long as somebody has them.
+    /// Returns the series of the script with this prefix: the same ones as long as they have an owner.
     pub(super) fn of_script(&self, prefix: String) -> ScriptSeries {
         let mut all = self.lock();
         all.retain(|_, it| it.strong_count() > 0);
@@ -98,7 +98,7 @@ impl AllSeries {
         self.0.lock()
     }
 
-    /// Adds everything to a page.
+    /// Adds all series to a page.
     pub(super) fn register(&self, page: &mut Registry) {
         let all: Vec<_> =
             self.lock().iter().map(|(it, table)| (it.clone(), table.upgrade())).collect();
@@ -118,15 +118,15 @@ impl AllSeries {
 }
 
 impl ScriptSeries {
-    /// The names on the page begin with this and `_`.
+    /// Returns the prefix: names on the page begin with it and `_`.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Changes a number; the first change of a name says what kind it is.
+    /// Changes a metric. The first change of a name determines its kind.
     ///
     /// # Errors
-    /// The name is of another kind, or there would be too many series.
+    /// If the metric is of another kind, or there would be too many series.
     pub fn change(
         &self,
         name: &str,
@@ -139,7 +139,7 @@ impl ScriptSeries {
         let is_new = families.get(name).is_none_or(|it| !it.known.contains(&labels));
         if is_new && *series >= SERIES_MAX {
             return Err(format!(
-                "the script has {SERIES_MAX} series already: labels are for few values, not for names of objects"
+                "the script already has {SERIES_MAX} series: use labels with few values, not names of objects"
             ));
         }
         let lines = families.get(name).map_or_else(|| change.lines(), |it| it.lines);
@@ -155,7 +155,7 @@ impl ScriptSeries {
             ));
         }
         let named = families.entry(name.to_owned()).or_insert_with(|| Named {
-            help: if help.is_empty() { "Counted by a script".into() } else { help.into() },
+            help: if help.is_empty() { "Defined by a script".into() } else { help.into() },
             numbers: Numbers::of(&change),
             lines,
             known: std::collections::BTreeSet::new(),
@@ -167,7 +167,7 @@ impl ScriptSeries {
             (Numbers::Histogram(it), Change::Observe(value, _)) => {
                 it.get_or_create(&labels).observe(value);
             }
-            (numbers, _) => return Err(format!("`{name}` is a {} already", numbers.kind())),
+            (numbers, _) => return Err(format!("`{name}` is already a {}", numbers.kind())),
         }
         if named.known.insert(labels) {
             *series += 1;
@@ -177,20 +177,20 @@ impl ScriptSeries {
     }
 }
 
-/// What a line takes besides its names and values: suffixes, quotes, the bound of a bucket, and the number.
+/// The bytes of a line besides its names and values: suffixes, quotes, the bound of a bucket, and the number.
 const LINE: usize = 64;
 
-/// The bytes of labels as text. A line break or a quote in a value takes two.
+/// Returns the bytes of the labels as text. A line break or a quote in a value takes two bytes.
 fn text_of(labels: &SeriesLabels) -> usize {
     labels.iter().map(|(name, value)| name.len() + 2 * value.len() + 4).sum()
 }
 
 impl Change {
-    /// Lines of a series that begins with this.
+    /// Returns the number of lines of a series that begins with this change.
     fn lines(&self) -> usize {
         match self {
             Change::Count(_) | Change::Set(_) | Change::Add(_) => 1,
-            // Those of the bounds, of infinity, of the sum and of the count.
+            // One per bound, and those of infinity, the sum and the count.
             Change::Observe(_, bounds) => bounds.len() + 3,
         }
     }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_script_have_its_prefix_and_go_with_it() {
+    fn series_of_a_script_have_its_prefix_and_end_with_it() {
         let metrics = Metrics::default();
         let script = metrics.of_script("dir/My-app.lua");
         let labels = || vec![("result".to_owned(), "ok".to_owned())];
@@ -252,7 +252,7 @@ mod tests {
         script.change("queue", "", Vec::new(), Change::Set(3.0)).unwrap();
         script.change("queue", "", Vec::new(), Change::Add(-1.0)).unwrap();
         script.change("seconds", "", Vec::new(), Change::Observe(0.3, vec![0.1, 1.0])).unwrap();
-        let told = page(&metrics);
+        let text = page(&metrics);
         for line in [
             "# HELP kopf_script_my_app_backups Backups.",
             "kopf_script_my_app_backups_total{result=\"ok\"} 2.0",
@@ -260,11 +260,11 @@ mod tests {
             "kopf_script_my_app_seconds_bucket{le=\"0.1\"} 0",
             "kopf_script_my_app_seconds_bucket{le=\"1.0\"} 1",
         ] {
-            assert!(told.contains(line), "{line}\n{told}");
+            assert!(text.contains(line), "{line}\n{text}");
         }
-        let told = script.change("queue", "", Vec::new(), Change::Count(1.0)).unwrap_err();
-        assert_eq!(told, "`queue` is a gauge already");
-        // The next generation of the script carries on.
+        let text = script.change("queue", "", Vec::new(), Change::Count(1.0)).unwrap_err();
+        assert_eq!(text, "`queue` is already a gauge");
+        // The next generation of the script continues the series.
         let next = metrics.of_script("dir/My-app.lua");
         drop(script);
         next.change("backups", "", labels(), Change::Count(1.0)).unwrap();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_not_longer_than_what_was_counted() {
+    fn a_page_is_not_longer_than_counted() {
         let metrics = Metrics::default();
         let script = metrics.of_script("a.lua");
         let value = "\"\n".repeat(100);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_has_no_more_series_than_it_may() {
+    fn the_number_of_series_per_script_is_limited() {
         let script = Metrics::default().of_script("a.lua");
         let set = |value: usize| {
             let labels = vec![("name".to_owned(), value.to_string())];
@@ -299,7 +299,7 @@ mod tests {
         for value in 0..SERIES_MAX {
             set(value).unwrap();
         }
-        assert!(set(SERIES_MAX).unwrap_err().contains("1000 series already"));
+        assert!(set(SERIES_MAX).unwrap_err().contains("already has 1000 series"));
         set(0).unwrap();
     }
 }

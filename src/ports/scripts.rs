@@ -1,4 +1,4 @@
-//! The scripts as the inner side sees them: functions that can be called with a cause.
+//! The scripts as seen by `handling/`, `features/` and `reactor/`: functions that are called with a cause.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::{BoxFuture, Children, Facilities, LiveObject, Logger, Memo, NativeLogins, Stopped};
+use super::{BoxFuture, CallServices, Children, LiveObject, Logger, Memo, NativeLogins, Stopped};
 use crate::logic::{
     diff::Diff,
     filters::Question,
@@ -26,28 +26,28 @@ use crate::settings::Settings;
 
 /// Calls script functions. Waiting inside a call suspends only that call.
 ///
-/// A call never panics and never hangs for a reason of the host: what goes wrong in a script comes back as [`Raised`].
-/// Dropping the future cancels the call at its next waiting point.
+/// A call never panics, and never hangs because of the host: a failure in a script is returned as [`Raised`]. Dropping the future
+/// cancels the call at its next waiting point.
 pub trait Scripts: Send + Sync + 'static {
-    /// Which of the handlers that are due run in one cycle, if the scripts say so.
+    /// Returns the function that chooses which due handlers run in one cycle, if the scripts define one.
     fn lifecycle(&self) -> Option<Chooser> {
         None
     }
 
-    /// Whether a script can use what has this name. False only if the name is nowhere in the script.
+    /// Returns whether a script may use this name. False only if the name occurs nowhere in the script.
     fn names(&self, _script: ScriptId, _name: &str) -> bool {
         true
     }
 
-    /// The settings as start-up handlers have left them; told before anything else is called. Most have nothing to do.
+    /// Receives the settings as start-up handlers have left them, before any other call. Most implementations ignore them.
     fn configure(&self, _settings: &Settings) {}
 
-    /// A function that a call has left behind, so that its script lives until it is used. Handlers need no such care.
+    /// Keeps the script of a function alive that a call has left behind, until the function is used. Handlers need no such care.
     fn keep(&self, function: Function) -> Function {
         function
     }
 
-    /// The same for the functions of a patch.
+    /// Does the same for the functions of a patch.
     fn keep_functions(&self, patch: &mut Patch) {
         for transformation in &mut patch.transformations {
             if let Transformation::Scripted(function) = transformation {
@@ -59,22 +59,22 @@ pub trait Scripts: Send + Sync + 'static {
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
 
-    /// Asks a filter callback about an object; `invocation.handler` is the handler whose filter it is.
+    /// Calls a filter function for an object; `invocation.handler` is the handler that the filter belongs to.
     fn ask(
         &self,
         question: Question,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
 
-    /// Asks the function of a selector whether it wants a resource.
+    /// Calls the function of a selector: returns whether it selects a resource.
     fn choose(
         &self,
         function: Function,
         resource: Arc<Resource>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
 
-    /// Calls a function for what it returns, with the kwargs of `invocation`; null if it returns nothing. Some functions are
-    /// asked about data: they get these first.
+    /// Calls a function for its return value, with the kwargs of `invocation`; returns null if the function returns nil or `()`. If
+    /// `about` is given, it is passed as the first argument.
     fn compute(
         &self,
         function: Function,
@@ -82,7 +82,7 @@ pub trait Scripts: Send + Sync + 'static {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>>;
 
-    /// Lets a function change a copy of a raw body; gives the changed copy.
+    /// Calls a function that modifies a copy of a raw body; returns the modified copy.
     fn transform(
         &self,
         function: Function,
@@ -93,32 +93,32 @@ pub trait Scripts: Send + Sync + 'static {
 /// The patch of a cycle, shared with the scripts that run in it.
 pub type SharedPatch = Arc<PatchCell>;
 
-/// A patch behind a lock. Most calls that wait have none: it takes no memory until somebody looks at it.
+/// A patch behind a lock. Most waiting calls have no patch: it is allocated when it is first locked.
 #[derive(Debug, Default)]
 pub struct PatchCell(OnceLock<Box<Mutex<Patch>>>);
 
 impl PatchCell {
-    /// The patch, for a few lines; never across an await.
+    /// Locks the patch. Hold the guard for a few lines, never across an await.
     pub fn lock(&self) -> MutexGuard<'_, Patch> {
         self.0.get_or_init(Box::default).lock()
     }
 
-    /// The patch, if anybody has looked at it; for a few lines, too.
+    /// Locks the patch if it was ever locked before. Hold the guard for a few lines only.
     pub fn peek(&self) -> Option<MutexGuard<'_, Patch>> {
         self.0.get().map(|it| it.lock())
     }
 
-    /// What is in it; it is empty afterwards.
+    /// Takes the content and leaves an empty patch.
     pub fn take(&self) -> Patch {
         let lock = self.0.get().map(|it| it.lock());
         lock.map(|mut it| std::mem::take(&mut *it)).unwrap_or_default()
     }
 
-    /// Lets go of its functions: scripts can hold on to it, and these would keep the scripts.
+    /// Drops the functions: scripts can hold the patch, and its functions would keep the scripts alive.
     pub fn forget_functions(&self) {
         if self.0.get().is_some() {
             let functions = std::mem::take(&mut self.lock().transformations);
-            // When the lock is open again.
+            // Dropped after the lock is released.
             drop(functions);
         }
     }
@@ -133,44 +133,44 @@ impl From<Patch> for PatchCell {
     }
 }
 
-/// Empties a patch when it goes: scripts can hold on to the patch, and its functions would keep the scripts.
+/// Drops the functions of a patch when it is dropped itself: scripts can hold the patch, and its functions would keep them alive.
 #[derive(Debug)]
-pub struct Emptied(pub SharedPatch);
+pub struct ClearOnDrop(pub SharedPatch);
 
-impl Drop for Emptied {
+impl Drop for ClearOnDrop {
     fn drop(&mut self) {
         self.0.forget_functions();
     }
 }
 
-/// Everything a script function may look at in one call: the source of `ctx`.
+/// Everything that a script function can read in one call: the source of `ctx`.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The handler, or the handler whose filter is asked; from [`Handler::inside`], because scripts may hold on to it. Whoever
-    /// waits for the call has the handler itself, and with it the script.
+    /// The handler, or the handler that the filter belongs to; made by [`Handler::inside`], because scripts may hold it. The caller
+    /// keeps the handler itself alive, and with it the script.
     pub handler: Arc<Handler>,
     /// `None` in filters.
     pub attempt: Option<Attempt>,
-    /// What it is about.
+    /// What the call is about.
     pub cause: Cause,
     /// The object's memo, or the operator's in activities.
     pub memo: Memo,
     /// `ctx.logger`
     pub logger: Logger,
-    /// What every call can reach.
-    pub facilities: Arc<Facilities>,
-    /// The sub-handlers; `None` where there can be none.
+    /// The services that every call can reach.
+    pub services: Arc<CallServices>,
+    /// The sub-handlers; `None` where none are allowed.
     pub children: Option<Children>,
 }
 
-/// The kwargs `retry`, `started`, `runtime`.
+/// The kwargs `retry`, `started` and `runtime`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attempt {
     /// Attempts made before this one.
     pub retry: u64,
     /// When the first attempt was due.
     pub started: Timestamp,
-    /// How long ago that is.
+    /// The time since then.
     pub runtime: Duration,
 }
 
@@ -183,35 +183,35 @@ pub enum Cause {
     Object(ObjectCause),
 }
 
-/// The operator itself.
+/// An activity of the operator.
 #[derive(Clone, Debug)]
 pub struct ActivityCause {
     /// The kwarg `activity`: `startup`, `cleanup`, `authentication`, `probe`.
     pub activity: &'static str,
-    /// The kwarg `settings`: changes hold from now on.
+    /// The kwarg `settings`: changes take effect at once.
     pub settings: Arc<Mutex<Settings>>,
-    /// What `kopf.login_with_kubeconfig` and its like have to go by; only of interest to logins.
+    /// The sources of `kopf.login_with_kubeconfig` and similar functions; used only by login handlers.
     pub logins: NativeLogins,
 }
 
-/// An object and what happened to it.
+/// An object and what has happened to it.
 #[derive(Clone, Debug)]
 pub struct ObjectCause {
     /// The kwarg `resource`.
     pub resource: Arc<Resource>,
-    /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`; empty in the
-    /// background, where [`ObjectCause::current`] knows better.
+    /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`; empty for daemons and
+    /// timers, where [`ObjectCause::current`] returns the object.
     pub object: Arc<Object>,
     /// The kwarg `patch`.
     pub patch: SharedPatch,
-    /// What depends on the kind of the handler.
+    /// The kwargs that depend on the kind of the handler.
     pub detail: ObjectDetail,
 }
 
 /// The kwargs that depend on the kind of the handler.
 #[derive(Clone, Debug)]
 pub enum ObjectDetail {
-    /// `on_event`: the kwargs `type` and `event`; no type if the object comes from a listing.
+    /// `on_event`: the kwargs `type` and `event`; without a type if the object comes from a listing.
     Watch(Option<EventType>),
     /// Change handlers.
     Change(ChangeCause),
@@ -226,12 +226,12 @@ pub enum ObjectDetail {
 pub struct BackgroundCause {
     /// The kwarg `stopped`.
     pub stopped: Stopped,
-    /// The object as its latest event showed it: what the kwargs show instead of [`ObjectCause::object`].
+    /// The object as its latest event showed it: the kwargs show this instead of [`ObjectCause::object`].
     pub live: LiveObject,
 }
 
 impl ObjectCause {
-    /// The object that the kwargs show at this moment.
+    /// Returns the object that the kwargs show at this moment.
     pub fn current(&self) -> Arc<Object> {
         match &self.detail {
             ObjectDetail::Background(background) => background.live.get(),
@@ -243,7 +243,7 @@ impl ObjectCause {
 }
 
 impl Invocation {
-    /// The object that it is about, as the kwargs show it at this moment.
+    /// Returns the object that the call is about, as the kwargs show it at this moment.
     pub fn object(&self) -> Option<Arc<Object>> {
         match &self.cause {
             Cause::Object(cause) => Some(cause.current()),
@@ -251,7 +251,7 @@ impl Invocation {
         }
     }
 
-    /// What only daemons and timers have.
+    /// Returns the kwargs of daemons and timers, if the call is one of theirs.
     pub fn background(&self) -> Option<&BackgroundCause> {
         match &self.cause {
             Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) => Some(it),
@@ -265,7 +265,7 @@ impl Invocation {
 pub struct ChangeCause {
     /// The kwarg `reason`.
     pub reason: Reason,
-    /// The kwarg `old`, reduced to the handler's field; `None` when absent.
+    /// The kwarg `old`, reduced to the handler's field; `None` if absent.
     pub old: Option<Arc<Value>>,
     /// The kwarg `new`, likewise.
     pub new: Option<Arc<Value>>,

@@ -13,9 +13,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::logic::stopping::{StopReason, StopReasons};
 
-/// Set by the operator, seen by the script. Clones share it.
+/// The operator sets this flag, the script reads it. Clones share it.
 ///
-/// There may be many thousands, most of them waited for: so it is little itself, and whoever waits keeps nothing but a clone.
+/// There may be many thousands of these flags, and most of them have a waiting task: the flag is small, and each waiting task keeps
+/// only a clone.
 #[derive(Clone, Debug, Default)]
 pub struct Stopped(Arc<Flag>);
 
@@ -25,18 +26,18 @@ struct Flag {
     slots: Mutex<Slots>,
 }
 
-/// A slot for each [`Waiting`]; those that are given back are empty, and used again.
+/// One slot per [`Waiting`]. Released slots are empty and reused.
 #[derive(Debug, Default)]
 struct Slots {
     first: Option<Waker>,
-    /// Seldom there are more.
+    /// Allocated only for more than one waiting task, which is rare.
     others: Option<Box<Others>>,
 }
 
 #[derive(Debug, Default)]
 struct Others(Vec<Option<Waker>>);
 
-/// Somebody who waits for reasons.
+/// One task that waits for stop reasons.
 #[derive(Debug)]
 pub struct Waiting {
     stopped: Stopped,
@@ -44,9 +45,9 @@ pub struct Waiting {
 }
 
 impl Stopped {
-    /// Adds a reason, wakes everybody who waits, and tells whether it is new.
+    /// Adds a reason and wakes all waiting tasks. Returns whether the reason is new.
     ///
-    /// Nothing is added when it has ended: what ended by itself stays so.
+    /// Adds nothing after [`StopReason::Done`]: what has ended by itself has no other reason.
     pub fn set(&self, reason: StopReason) -> bool {
         let add = |known| {
             let known = StopReasons::from_bits(known);
@@ -55,29 +56,29 @@ impl Stopped {
         };
         let is_new = self.0.reasons.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok();
         if is_new {
-            // Woken without the lock, which a task may take when it is woken.
+            // Woken without the lock, because a woken task may take it.
             let waiting: Vec<_> = self.0.lock().wakers().cloned().collect();
             waiting.into_iter().for_each(Waker::wake);
         }
         is_new
     }
 
-    /// The reasons so far.
+    /// Returns the reasons so far.
     pub fn reasons(&self) -> StopReasons {
         StopReasons::from_bits(self.0.reasons.load(Ordering::Acquire))
     }
 
-    /// Whether it must stop.
+    /// Returns whether the daemon or timer must stop.
     pub fn is_set(&self) -> bool {
         !self.reasons().is_empty()
     }
 
-    /// Waits until it must stop.
+    /// Waits until the daemon or timer must stop.
     pub async fn wait(&self) {
         self.until_so(|it| !it.is_empty()).await;
     }
 
-    /// Waits until this reason is among the others: [`StopReason::Done`] is the end.
+    /// Waits until this reason is among the reasons; [`StopReason::Done`] is the end.
     pub async fn until(&self, reason: StopReason) {
         self.until_so(|it| it.contains(reason)).await;
     }
@@ -87,30 +88,30 @@ impl Stopped {
         poll_fn(|cx| waiting.poll(cx, &is_so)).await;
     }
 
-    /// Whether both are of the same call.
+    /// Returns whether both belong to the same call.
     pub fn is_same(&self, other: &Stopped) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// For waiting by hand.
+    /// Returns a value to poll by hand.
     pub fn waiting(&self) -> Waiting {
         Waiting { stopped: self.clone(), slot: None }
     }
 }
 
 impl Waiting {
-    /// The flag.
+    /// Returns the flag.
     pub fn stopped(&self) -> &Stopped {
         &self.stopped
     }
 
-    /// Whether this holds of the reasons; if not, the task is woken at the next one.
+    /// Polls a condition on the reasons; if it is false, wakes the task at the next reason.
     pub fn poll(&mut self, cx: &Context<'_>, is_so: impl Fn(StopReasons) -> bool) -> Poll<()> {
         if is_so(self.stopped.reasons()) {
             return Poll::Ready(());
         }
         self.slot = Some(self.stopped.0.note(self.slot, cx.waker()));
-        // Once more, so that a change in between is not missed.
+        // Checked again, so that no reason in between is missed.
         if is_so(self.stopped.reasons()) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
@@ -125,21 +126,21 @@ impl Drop for Waiting {
 }
 
 impl Flag {
-    /// Notes who is to be woken, in the slot it has or in a free one; gives the slot.
+    /// Stores the waker in the known slot or in a free one; returns the index of the slot.
     fn note(&self, known: Option<u32>, waker: &Waker) -> u32 {
         let mut slots = self.lock();
         let index = known.unwrap_or_else(|| slots.free());
         match slots.slot(index) {
             Some(Some(present)) if present.will_wake(waker) => {}
             Some(slot) => *slot = Some(waker.clone()),
-            // What is free is there.
+            // A free slot always exists.
             None => {}
         }
         index
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
-        // Each change is one call of a list, or an assignment.
+        // Each change is one call on a list, or an assignment.
         self.slots.lock()
     }
 }
@@ -150,7 +151,7 @@ impl Slots {
         self.others.as_mut()?.0.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// The index of a slot that nobody has.
+    /// Returns the index of a free slot.
     fn free(&mut self) -> u32 {
         if self.first.is_none() {
             return 0;
@@ -176,12 +177,12 @@ mod tests {
     use super::{StopReason, Stopped};
 
     #[tokio::test]
-    async fn all_who_wait_are_woken_and_who_leaves_makes_room() {
+    async fn all_waiting_tasks_are_woken_and_their_slots_are_reused() {
         let stopped = Stopped::default();
         for _ in 0..3 {
-            assert!(stopped.wait().now_or_never().is_none(), "it left its slot behind");
+            assert!(stopped.wait().now_or_never().is_none(), "the wait ended");
         }
-        assert!(stopped.0.lock().others.is_none(), "each used the slot of the one before");
+        assert!(stopped.0.lock().others.is_none(), "each wait reused the first slot");
         let others = [stopped.clone(), stopped.clone()].map(|it| async move {
             it.until(StopReason::Done).await;
         });

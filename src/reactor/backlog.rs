@@ -1,23 +1,23 @@
-//! Objects whose events wait for a worker, in the order in which they should get one.
+//! Objects whose events wait for a worker, in order of priority.
 //!
-//! A restart lists everything, and much of it needs work: what happens now must not wait behind that. So there are two
-//! queues, and the backlog of a listing comes second.
+//! After a restart, every object is listed, and many of them need work: present events must not wait behind these. So there are two
+//! queues, and the one for listed objects comes second.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::memory::Key;
 
-/// The objects that wait.
+/// The waiting objects.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     live: VecDeque<Key>,
     listed: VecDeque<Key>,
-    /// Whether it is live, of each that waits. One that became live stands in both queues.
+    /// The waiting objects; the value is true for those with a live event. An object that became live is in both queues.
     waiting: BTreeMap<Key, bool>,
 }
 
 impl Backlog {
-    /// Lets an object wait, or takes note that one which waits has a live event now.
+    /// Adds an object, or notes that a waiting object now has a live event.
     pub(super) fn add(&mut self, key: &Key, is_live: bool) {
         match self.waiting.get_mut(key) {
             Some(was_live) if *was_live || !is_live => return,
@@ -28,10 +28,10 @@ impl Backlog {
         queue.push_back(key.clone());
     }
 
-    /// The next one.
+    /// Returns the next object.
     pub(super) fn next(&mut self) -> Option<Key> {
         while let Some(key) = self.live.pop_front().or_else(|| self.listed.pop_front()) {
-            // Those that were live have left already.
+            // Objects that became live have already left through the live queue.
             if self.waiting.remove(&key).is_some() {
                 return Some(key);
             }
@@ -39,17 +39,17 @@ impl Backlog {
         None
     }
 
-    /// Whether an object waits.
+    /// Returns whether an object is waiting.
     pub(super) fn has(&self, key: &Key) -> bool {
         self.waiting.contains_key(key)
     }
 
-    /// Returns how many objects wait.
+    /// Returns the number of waiting objects.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Returns whether no object waits.
+    /// Returns whether no object is waiting.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_now_comes_before_what_was_listed() {
+    fn live_events_come_before_listed_objects() {
         let mut backlog = Backlog::default();
         backlog.add(&key("a"), false);
         backlog.add(&key("b"), false);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_with_news_moves_up_and_is_served_once() {
+    fn an_object_with_a_live_event_moves_up_and_is_served_once() {
         let mut backlog = Backlog::default();
         for name in ["a", "b"] {
             backlog.add(&key(name), false);
@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(drain(&mut backlog), ["b", "a"].map(key));
         assert!(backlog.is_empty());
         backlog.add(&key("b"), false);
-        assert_eq!(drain(&mut backlog), [key("b")], "it may come again");
+        assert_eq!(drain(&mut backlog), [key("b")], "an object may be added again");
     }
 }

@@ -1,6 +1,6 @@
-//! The end of a cycle: sends what it wants, or sleeps until the next handler is due.
+//! The end of a cycle: sends its changes, or sleeps until the next handler is due.
 //!
-//! Before: `cycle.rs`. After: `delivery.rs`; what comes back goes to `worker.rs`, which waits to see it.
+//! Before: `cycle.rs`. After: `delivery.rs`; the server's response goes to `worker.rs`, which waits for its event.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
     error::CycleError,
     generation::StreamContext,
     memory::Memory,
-    place::Place,
+    permits::WorkerPermit,
     queue::Queue,
 };
 use crate::handling::patching::Received;
@@ -22,32 +22,32 @@ use crate::logic::{
 };
 use crate::ports::Logger;
 
-/// What the handlers of changes left to do.
+/// What is left after the change handlers have run.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// Pauses until daemons and timers that stop are looked at again.
+    /// Pauses until stopping daemons and timers are checked again.
     pub(super) delays: Vec<Duration>,
-    /// Whether handlers of changes care for the object, and it passed all gates to them.
+    /// Whether change handlers are interested in the object and all conditions to call them were met.
     pub(super) looked_at: bool,
-    /// Some daemons or timers can only start again when they have stopped.
+    /// Some daemons or timers must start again, but only after they have stopped.
     pub(super) is_awaited: bool,
 }
 
 /// What the worker does after a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Wait for the next event.
+    /// Waits for the next event.
     Event,
-    /// The same, and it is certain to come: the object has a newer version now, or goes.
+    /// Waits for the next event, which is certain to come: the object has a newer version now, or has been deleted.
     Coming,
-    /// Look at the object once more: a daemon has ended that the cycle waited for, or there are other handlers now.
+    /// Runs another cycle: a daemon that the cycle waited for has ended, or the handlers have changed.
     Again,
-    /// Begin again, with other handlers: no handler but those of indexes has been called yet.
+    /// Starts over with other handlers: only index handlers have been called so far.
     Anew,
 }
 
 impl Next {
-    /// After a patch.
+    /// Returns what to do after a patch.
     fn after(is_changed: bool) -> Self {
         if is_changed { Next::Coming } else { Next::Event }
     }
@@ -58,21 +58,22 @@ impl Next {
 enum Pause {
     Complete,
     Interrupted,
-    /// A daemon or a timer that was asked to stop has ended, or there are other handlers now.
+    /// A daemon or timer that was told to stop has ended, or the handlers have changed.
     Outdated,
 }
 
 /// What a cycle could not send.
 #[derive(Debug)]
 pub(super) struct Unsent {
-    /// What the server has not accepted yet.
+    /// The changes that the server has not accepted yet.
     pub(super) delivery: Delivery,
-    /// What comes after it; `None` if it is of an earlier event: the present one is still to be handled then.
+    /// What is left after the delivery; `None` if the delivery belongs to an earlier event: the present event must still be handled
+    /// then.
     pub(super) left: Option<Left>,
 }
 
 impl Unsent {
-    /// Drops what handlers wanted that were edited or removed since; the present event is still to be handled then.
+    /// Drops the changes of handlers that were edited or removed since; if there were any, the present event must be handled again.
     pub(super) fn drop_replaced(&mut self, handlers: &ResourceHandlers) {
         if self.delivery.drop_replaced(handlers) {
             self.left = None;
@@ -84,25 +85,24 @@ impl Unsent {
 pub(super) struct Conclusion<'a> {
     /// The resource and its settings.
     pub(super) serving: &'a StreamContext,
-    /// Where newer events wait.
+    /// The queue of newer events.
     pub(super) queue: &'a Queue,
-    /// The worker's place, for sleeps.
-    pub(super) place: &'a Place,
+    /// The worker's permit, released during sleeps.
+    pub(super) permit: &'a WorkerPermit,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
     /// The object as the cycle saw it.
     pub(super) object: &'a Arc<Object>,
-    /// For the operator's own lines.
+    /// For the operator's own log lines.
     pub(super) logger: &'a Logger,
-    /// The object as our last request left it, if that made a difference; set also when a later request fails.
+    /// The object as returned by our last request, if that changed it; also set if a later request fails.
     pub(super) patched: &'a mut Option<Arc<Object>>,
 }
 
 impl Conclusion<'_> {
-    /// Sends what the cycle wants, or sleeps until the next handler is due and provokes an event then.
+    /// Sends the changes of the cycle, or sleeps until the next handler is due and then triggers an event.
     ///
-    /// What cannot be sent now stays in the memory: what the handlers did is sent again after a pause, they are not called again
-    /// for it.
+    /// Changes that cannot be sent now stay in the memory and are sent after a pause; their handlers are not called again.
     pub(super) async fn run(
         mut self,
         mut delivery: Delivery,
@@ -127,13 +127,13 @@ impl Conclusion<'_> {
         Ok(Next::after(is_changed))
     }
 
-    /// Whether there is nothing to send.
+    /// Returns whether there is nothing to send.
     pub(super) fn is_idle(&mut self, delivery: &mut Delivery) -> bool {
         self.sender().is_idle(delivery)
     }
 
-    /// Sends what an earlier event left behind. Tells whether that made a new version of the object, which then comes as an
-    /// event of its own.
+    /// Sends what an earlier event left behind. Returns whether this made a new version of the object, which then comes as a new
+    /// event.
     pub(super) async fn catch_up(mut self, delivery: Delivery) -> Result<bool, CycleError> {
         let mut delivery = delivery.outdated(self.object);
         match self.send(&mut delivery).await {
@@ -153,8 +153,8 @@ impl Conclusion<'_> {
         error
     }
 
-    /// Returns whether there was something to send, and whether there is a newer version of the object now, or none at all: then
-    /// an event will wake us. What changed nothing wakes nobody.
+    /// Returns whether there was something to send, and whether the object has a newer version now or is gone: in both cases an
+    /// event follows. A request that changes nothing causes no event.
     async fn send(&mut self, delivery: &mut Delivery) -> Result<(bool, bool), CycleError> {
         let mut sender = self.sender();
         let sent = sender.run(delivery).await;
@@ -176,11 +176,11 @@ impl Conclusion<'_> {
         }
     }
 
-    /// Notes what came back. Returns whether the object has a newer version now.
+    /// Stores the server's response. Returns whether the object has a newer version now.
     fn receive(&mut self, received: Received) -> bool {
         let before = &self.object.header().resource_version;
         let newer = received.object.filter(|it| {
-            // With its last finalizer an object goes, in the version that it has.
+            // An object without its last finalizer is deleted in its present version.
             it.header().is_released() || it.header().resource_version != *before
         });
         let is_newer = newer.is_some();
@@ -199,28 +199,28 @@ impl Conclusion<'_> {
         }
     }
 
-    /// Sleeps until handlers are due, and provokes an event then.
+    /// Sleeps until handlers are due, and then triggers an event.
     async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
-        // Others may work meanwhile.
-        match self.place.without(self.sleep(delay)).await {
+        // Other workers may run meanwhile.
+        match self.permit.release_while(self.sleep(delay)).await {
             Pause::Complete => self.touch().await,
             Pause::Interrupted => Ok(Next::Event),
             Pause::Outdated => Ok(Next::Again),
         }
     }
 
-    /// Without a limit: nothing is due, and newer events interrupt it.
+    /// Waits for the end of stopping daemons, without a limit: nothing is due, and newer events interrupt the wait.
     async fn wait_for_exit(&self) -> Next {
         let wait = async {
             tokio::select! {
-                biased; // a newer event tells more
+                biased; // a newer event comes first
                 () = self.queue.pressure() => Next::Event,
                 () = self.exit() => Next::Again,
                 () = self.serving.replaced.cancelled() => Next::Again,
             }
         };
-        // Others may work meanwhile.
-        self.place.without(wait).await
+        // Other workers may run meanwhile.
+        self.permit.release_while(wait).await
     }
 
     async fn exit(&self) {
@@ -246,7 +246,7 @@ impl Conclusion<'_> {
         self.logger.log(LogLevel::Debug, &text);
         let until = time::Instant::now() + limited;
         let slept = tokio::select! {
-            biased; // a pause that is complete counts as complete; a newer event tells more than the others
+            biased; // a complete pause counts as complete; then a newer event
             () = time::sleep_until(until) => Pause::Complete,
             () = self.queue.pressure() => Pause::Interrupted,
             () = self.exit() => Pause::Outdated,
@@ -261,7 +261,7 @@ impl Conclusion<'_> {
         slept
     }
 
-    /// Provokes an event, so that the next cycle finds the handlers due. The delay survives a restart this way.
+    /// Triggers an event, so that the next cycle finds the handlers due. This way the delay survives a restart.
     async fn touch(&mut self) -> Result<Next, CycleError> {
         let mut patch = Patch::default();
         let stamp = progress::touch_stamp(self.serving.clock.now());

@@ -1,6 +1,6 @@
 //! One pass over one event: recall → decide → handle → settle → patch.
 //!
-//! The only place that joins decisions with the world. Before: `worker.rs`. Its steps: `watching.rs`, `background.rs`,
+//! The only place that joins decisions with the world. Before: `worker.rs`. Its steps: `watching.rs`, `daemon_sync.rs`,
 //! `holding.rs`, `undecided.rs`. After: `change/`, then `conclusion.rs`.
 
 use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
@@ -8,16 +8,16 @@ use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{self, Instant};
 
 use super::{
-    background::{Attended, Attending},
     change::kwargs,
     conclusion::{Conclusion, Left, Next, Unsent},
+    daemon_sync::{DaemonSync, SyncDaemons},
     delivery::{Delivery, Wanted},
     error::CycleError,
     expectation::Expectation,
     generation::{HandlerSet, PendingCalls, StreamContext},
     holding::Held,
     memory::Memory,
-    place::Place,
+    permits::WorkerPermit,
     queue::{Event, Queue},
     undecided::{FilterContext, Handled, Wait},
 };
@@ -37,11 +37,11 @@ use crate::logic::{
     selection::{self, Certainty},
 };
 use crate::ports::{
-    Address, Emptied, ErrorClass, Logger, Memo, NewerEvents as _, ObjectCause, ObjectDetail,
+    Address, ClearOnDrop, ErrorClass, Logger, Memo, NewerEvents as _, ObjectCause, ObjectDetail,
     SharedPatch,
 };
 
-/// After this time, indexing takes no place from other objects.
+/// After this time, indexing releases its worker permit to other objects.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// One pass over one event.
@@ -50,8 +50,8 @@ pub(super) struct Cycle<'a> {
     pub(super) serving: &'a StreamContext,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
-    /// The worker's place, for waits that concern others.
-    pub(super) place: &'a Place,
+    /// The worker's permit, released while it waits for something other than its own work.
+    pub(super) permit: &'a WorkerPermit,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
     /// The event.
@@ -114,7 +114,7 @@ impl Cycle<'_> {
         }
         let patch = SharedPatch::default();
         // Also when the cycle fails.
-        let _emptied = Emptied(Arc::clone(&patch));
+        let _clear = ClearOnDrop(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
         let mut filters = FilterContext::new(self.memory);
         self.index(&memo, &filters).await;
@@ -142,11 +142,11 @@ impl Cycle<'_> {
             self.conclusion(patched).run(delivery, Left::default()).await?;
             return Ok(Next::Coming);
         }
-        let attended = self.attending(pass).run().await;
+        let sync = self.sync_daemons(pass).run().await;
         let left = if is_older {
-            Left { delays: attended.delays, looked_at: false, is_awaited: attended.is_awaited }
+            Left { delays: sync.delays, looked_at: false, is_awaited: sync.is_awaited }
         } else {
-            let left = self.change(&mut wanted, pass, attended).await?;
+            let left = self.change(&mut wanted, pass, sync).await?;
             FilterContext::end(self.memory, self.serving.uptime());
             left
         };
@@ -196,8 +196,8 @@ impl Cycle<'_> {
         Delivery::of(wanted, self.serving.resource.subresources.contains("status"))
     }
 
-    fn attending<'c>(&'c mut self, pass: Pass<'c>) -> Attending<'c> {
-        Attending {
+    fn sync_daemons<'c>(&'c mut self, pass: Pass<'c>) -> SyncDaemons<'c> {
+        SyncDaemons {
             serving: self.serving,
             memory: &mut *self.memory,
             event_type: self.event.event_type,
@@ -209,8 +209,8 @@ impl Cycle<'_> {
     }
 
     fn waits<'c>(&'c self, filters: &'c FilterContext) -> Wait<'c> {
-        let Cycle { serving, queue, place, memory, .. } = self;
-        Wait { serving, queue, place, memory, filters }
+        let Cycle { serving, queue, permit, memory, .. } = self;
+        Wait { serving, queue, permit, memory, filters }
     }
 
     async fn wait(&self, filters: &FilterContext) -> Next {
@@ -221,7 +221,7 @@ impl Cycle<'_> {
         Conclusion {
             serving: self.serving,
             queue: self.queue,
-            place: self.place,
+            permit: self.permit,
             memory: self.memory,
             object: &self.event.object,
             logger: self.logger,
@@ -232,7 +232,7 @@ impl Cycle<'_> {
     /// Leaves an object alone that cannot be read: its handlers would see an empty one. The next version brings it back.
     fn pass_over(&mut self, problem: &Unreadable) {
         let header = self.event.object.header();
-        self.serving.facilities.indexes.remove(&Owner::of(header));
+        self.serving.services.indexes.remove(&Owner::of(header));
         self.serving.hold.indexed(header);
         self.calls.indexed();
         self.queue.show(self.calls.version);
@@ -268,7 +268,7 @@ impl Cycle<'_> {
         };
         let header = self.event.object.header();
         if self.event.event_type == Some(EventType::Deleted) {
-            serving.facilities.indexes.remove(&Owner::of(header));
+            serving.services.indexes.remove(&Owner::of(header));
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
             let news = self.event.new_handlers.as_ref().map(|it| &it.indexes);
@@ -285,9 +285,9 @@ impl Cycle<'_> {
             let retries = filters.retries(serving, &mut self.memory.undecided);
             {
                 let mut indexing = pin!(indexer.run(&mut failures, retries));
-                // A function that waits takes no place from others.
+                // A function that waits releases its permit to other workers.
                 if time::timeout(PROMPT, &mut indexing).await.is_err() {
-                    self.place.without(indexing).await;
+                    self.permit.release_while(indexing).await;
                 }
             }
             self.memory.unindexed = Some(failures).filter(|it| !it.is_empty());
@@ -309,8 +309,8 @@ impl Cycle<'_> {
                 waiting = self.serving.opening() => Opening::Open(waiting),
             }
         };
-        // Others may need the place to complete the tables.
-        self.place.without(wait).await
+        // Other workers may need the permit to complete the indexes.
+        self.permit.release_while(wait).await
     }
 
     /// Returns whether the event may be handled as a change: it shows the object as it is, or the server was asked.
@@ -386,7 +386,7 @@ impl Cycle<'_> {
         &mut self,
         wanted: &mut Wanted,
         pass: Pass<'_>,
-        attended: Attended,
+        sync: DaemonSync,
     ) -> Result<Left, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
@@ -396,7 +396,7 @@ impl Cycle<'_> {
         // The event may be older than our own request which added it.
         let blocked =
             has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
-        let Attended { required, mut delays, is_awaited } = attended;
+        let DaemonSync { required, mut delays, is_awaited } = sync;
         let required = needed.or(required);
         let is_ending = ongoing && has_finalizer(&object);
         let Held { blocked, wait } = self.held(required, blocked, is_ending);

@@ -1,4 +1,4 @@
-//! What a cycle has to send, and the order in which it is sent.
+//! The changes that a cycle sends, and their order.
 //!
 //! Records come last: a handler is recorded as finished only after the server has accepted its result and its changes. A crash in
 //! between repeats a handler, but loses nothing.
@@ -6,12 +6,13 @@
 //! | request | content |
 //! |---|---|
 //! | merge-patch of the status | results, `ctx.patch.status`; records that are kept there |
-//! | JSON patches | `ctx.patch.fns`, `ctx.conditions`; our finalizer, if it is to be added |
+//! | JSON patches | `ctx.patch.fns`, `ctx.conditions`; our finalizer, if it must be added |
 //! | merge-patch | `ctx.patch`, the records, the essence; after a deletion without the records |
-//! | JSON patch | our finalizer, if it is to be removed |
-//! | merge-patch | after a deletion: the records are removed, if other finalizers hold the object |
+//! | JSON patch | our finalizer, if it must be removed |
+//! | merge-patch | after a deletion: removes the records, if other finalizers hold the object |
 //!
-//! Each part of a script has an author: the attempt that wanted it. A rejected part fails this attempt and is dropped.
+//! Each part that comes from a script has an author: the attempt that requested it. A rejected part is dropped, and its attempt
+//! fails.
 //!
 //! Before: `cycle.rs`. After: `handling/patching.rs`, which sends one patch.
 
@@ -36,41 +37,41 @@ use crate::logic::{
 };
 use crate::ports::{Logger, LoggerKind};
 
-/// Message limits, in bytes, that are tried one after another when the server rejects the records as too long.
+/// Byte limits on messages, tried in this order when the server rejects the records as too long.
 const MESSAGE_BYTES: [usize; 3] = [512, 64, 0];
 
-/// What a cycle has to send. What the server has accepted is taken out.
+/// The changes of a cycle. Parts that the server has accepted are removed.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
-    /// What goes before the records, of scripts; and our finalizer, if it is to be added.
+    /// The part from scripts that is sent before the records; also our finalizer, if it must be added.
     first: Patch,
-    /// What goes with the records, of scripts.
+    /// The part from scripts that is sent together with the records.
     main: Map<String, Value>,
-    /// Who wanted what.
+    /// The attempts that requested the changes.
     attempts: Attempts,
-    /// What is to be recorded.
+    /// The records to write.
     settling: Option<Box<Settling>>,
-    /// Our finalizer, if it is to be removed.
+    /// The removal of our finalizer, if necessary.
     release: Option<Transformation>,
-    /// An attempt has failed since the records were made.
+    /// Whether an attempt has failed since the records were made.
     has_failed: bool,
 }
 
-/// What a cycle has come to.
+/// The result of a cycle.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// What scripts want to change.
+    /// The changes that scripts request.
     pub(super) patch: Patch,
-    /// Who wanted what.
+    /// The attempts that requested the changes.
     pub(super) attempts: Attempts,
-    /// What is to be recorded.
+    /// The records to write.
     pub(super) settling: Option<Settling>,
-    /// What is to become of our finalizer.
+    /// The change of our finalizer, if any.
     pub(super) finalizer: Option<Transformation>,
 }
 
 impl Delivery {
-    /// Puts what a cycle wants into the order in which it is sent.
+    /// Puts the result of a cycle into the order in which it is sent.
     pub(super) fn of(wanted: Wanted, has_status: bool) -> Self {
         let Wanted { patch, attempts, settling, finalizer } = wanted;
         let (release, added) = match finalizer {
@@ -78,7 +79,7 @@ impl Delivery {
             other => (None, other),
         };
         let Patch { mut merge, mut transformations, is_main_applied } = patch;
-        // Functions see the object as the merge-patch has left it; and nothing is recorded before our finalizer is there.
+        // Functions see the object as the merge-patch has left it, and nothing is recorded before our finalizer is set.
         let is_function = |it: &Transformation| matches!(it, Transformation::Scripted(_));
         let are_ordered = added.is_some() || transformations.iter().any(is_function);
         transformations.extend(added);
@@ -95,35 +96,36 @@ impl Delivery {
         Delivery { first, main, attempts, settling, release, ..Delivery::default() }
     }
 
-    /// Whether there is nothing to send but perhaps what is to be recorded.
+    /// Returns whether there is nothing to send except, perhaps, records.
     fn is_empty(&self) -> bool {
         let Delivery { first, main, release, .. } = self;
         first.is_empty() && main.is_empty() && release.is_none()
     }
 
-    /// Returns the delivery without what the next cycle decides by itself. While an object is being deleted, its finalizer still has
-    /// to be removed: its handlers have finished.
+    /// Returns the delivery without the parts that the next cycle decides by itself. While an object is being deleted, the removal
+    /// of its finalizer stays: its handlers have finished.
     pub(super) fn outdated(mut self, object: &Object) -> Self {
         self.release.take_if(|_| object.header().deletion_timestamp.is_none());
         self.first.transformations.retain(|it| !it.is_own());
         self
     }
 
-    /// The pauses until handlers of the change can go on.
+    /// Returns the pauses until handlers of the change are due.
     pub(super) fn delays(&self, now: Timestamp) -> Vec<Duration> {
         self.settling.as_ref().map(|it| it.settlement(now).delays).unwrap_or_default()
     }
 
-    /// What waits in the memory outlives the generation of its scripts: keeps the functions alive.
+    /// Keeps the functions alive: a delivery in the memory outlives the generation of its scripts.
     pub(super) fn keep(&mut self, serving: &StreamContext) {
         serving.scripts.keep_functions(&mut self.first);
     }
 }
 
 impl Delivery {
-    /// Drops what handlers wanted that were edited or removed since, as if they had not been called. Returns whether there was any.
+    /// Drops the changes of handlers that were edited or removed since, as if these had not been called. Returns whether there were
+    /// any.
     ///
-    /// Attempts that wanted nothing more are recorded all the same: what was done is not done again.
+    /// Attempts without remaining changes are recorded nevertheless, so they are not repeated.
     pub(super) fn drop_replaced(&mut self, handlers: &ResourceHandlers) -> bool {
         let Delivery { first, main, attempts, settling, .. } = self;
         let merges = [&first.merge, &*main].map(|it| attempts.split(it));
@@ -147,48 +149,48 @@ impl Delivery {
     }
 }
 
-/// Sends what a cycle wants of one object.
+/// Sends the changes of one object's cycle.
 pub(super) struct Sender<'a> {
     /// The resource and its settings.
     pub(super) serving: &'a StreamContext,
-    /// Where newer events wait.
+    /// The queue of newer events.
     pub(super) queue: &'a Queue,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
     /// The object as the cycle saw it.
     pub(super) object: &'a Arc<Object>,
-    /// For the operator's own lines.
+    /// For the operator's own log lines.
     pub(super) logger: &'a Logger,
     /// What the server has returned so far.
     pub(super) received: Received,
 }
 
-/// How a delivery has ended.
+/// The outcome of a delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// There was something to send.
+    /// Whether there was something to send.
     pub(super) is_any: bool,
-    /// The object is gone.
+    /// Whether the object is gone.
     pub(super) is_gone: bool,
 }
 
 impl Sender<'_> {
-    /// Whether there is nothing to send.
+    /// Returns whether there is nothing to send.
     pub(super) fn is_idle(&self, delivery: &mut Delivery) -> bool {
         let own = self.own(delivery);
         own.is_empty() && delivery.is_empty()
     }
 
-    /// Sends all that there is.
+    /// Sends everything.
     ///
     /// # Errors
-    /// What was not accepted, and may be later, is left in the delivery.
+    /// If the server did not accept a part but may do so later; the part stays in the delivery.
     pub(super) async fn run(&mut self, delivery: &mut Delivery) -> Result<Sent, PatchError> {
         let own = self.own(delivery);
         if own.is_empty() && delivery.is_empty() {
             return Ok(Sent::default());
         }
-        // What it wanted was about an object that is gone, and another one may have its name.
+        // After a deletion the changes are pointless, and another object may have the same name.
         let is_gone = self.queue.has_deletion() || self.steps(delivery, own).await?;
         Ok(Sent { is_any: true, is_gone })
     }
@@ -211,13 +213,13 @@ impl Sender<'_> {
         Ok(patched.is_gone)
     }
 
-    /// The latest version of the object that is known: by events that wait, and by our own requests.
+    /// Returns the latest known version of the object: from waiting events and from our own requests.
     fn seen(&self) -> Option<NonZeroU64> {
         let of_background = self.memory.background.as_ref().and_then(|it| it.own_version());
         self.queue.latest_version().max(self.memory.own).max(of_background)
     }
 
-    /// Returns whether the object is gone.
+    /// Sends everything in order. Returns whether the object is gone.
     async fn steps(
         &mut self,
         delivery: &mut Delivery,
@@ -226,9 +228,9 @@ impl Sender<'_> {
         self.untouch(&mut own);
         let has_status = self.serving.resource.subresources.contains("status");
         let is_done = self.is_done(delivery);
-        // Records of a deletion stay until the finalizer is removed: a crash in between would repeat its handlers.
+        // Records of a deletion stay until the finalizer is removed: otherwise a crash in between would repeat its handlers.
         let is_ending = is_done && delivery.release.is_some();
-        // Records must not be taken out of the status before the essence is written.
+        // Records must not be removed from the status before the essence is written.
         let is_late = is_ending || (is_done && own.keys().any(|key| key != "status"));
         if has_status
             && !is_late
@@ -251,14 +253,14 @@ impl Sender<'_> {
             }
             let latest = self.received.object.as_ref();
             if latest.is_some_and(|it| it.header().is_released()) {
-                // The server has deleted it.
+                // The server has deleted the object.
                 return Ok(false);
             }
         }
         Ok(self.send_main(delivery, own).await? || self.release(delivery).await?)
     }
 
-    /// Removes our finalizer, if that is wanted. Returns whether the object is gone.
+    /// Removes our finalizer, if necessary. Returns whether the object is gone.
     async fn release(&mut self, delivery: &mut Delivery) -> Result<bool, PatchError> {
         let transformations = Vec::from_iter(delivery.release.clone());
         let is_gone = self.apply(&mut Patch { transformations, ..Patch::default() }).await?;
@@ -266,7 +268,7 @@ impl Sender<'_> {
         Ok(is_gone)
     }
 
-    /// What goes before the records. Returns whether the object is gone.
+    /// Sends the part before the records. Returns whether the object is gone.
     async fn send_first(&mut self, delivery: &mut Delivery) -> Result<bool, PatchError> {
         match self.apply(&mut delivery.first).await {
             Err(error) if !error.is_transient() && !delivery.first.merge.is_empty() => {}
@@ -279,7 +281,7 @@ impl Sender<'_> {
         self.apply(&mut delivery.first).await
     }
 
-    /// What goes with the records, and they. Returns whether the object is gone.
+    /// Sends the records and the part that goes with them. Returns whether the object is gone.
     async fn send_main(
         &mut self,
         delivery: &mut Delivery,
@@ -291,15 +293,15 @@ impl Sender<'_> {
             patch::compose(&mut merge, own);
             let mut both = Patch { merge, ..Patch::default() };
             let ended = self.apply(&mut both).await;
-            // What is left of it was not accepted.
+            // The remaining keys were not accepted.
             delivery.main.retain(|key, _| both.merge.contains_key(key));
             let error = match ended {
                 Err(error) if !error.is_transient() => error,
                 ended => return ended,
             };
             if self.is_done(delivery) && both.merge.keys().all(|key| key == "status") {
-                // The essence is written: nobody reads the old records any more.
-                self.tell(&format!("Old records could not be removed from the status: {error}"));
+                // The essence is written, so the old records are never read again.
+                self.warn(&format!("Old records could not be removed from the status: {error}"));
                 return Ok(false);
             }
             if !delivery.main.is_empty() {
@@ -317,7 +319,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends the part of each author in a request of its own, and fails the authors of rejected parts. Returns whether the object is
+    /// Sends the part of each author in a separate request, and fails the authors of rejected parts. Returns whether the object is
     /// gone.
     async fn send_each(
         &mut self,
@@ -359,8 +361,8 @@ impl Sender<'_> {
         std::mem::take(&mut delivery.has_failed)
     }
 
-    /// Fails the attempt that wanted a rejected change. Only logs it while the object is being deleted, so that nothing blocks the
-    /// deletion, and for authors that are not retried.
+    /// Fails the attempt that requested a rejected change. Only logs the rejection if the author is not retried, or if the object
+    /// is being deleted, so that nothing blocks the deletion.
     fn fail(&mut self, delivery: &mut Delivery, author: Option<usize>, raised: Raised) {
         let Delivery { attempts, settling, .. } = delivery;
         let attempt = author.and_then(|it| attempts.get(it));
@@ -374,27 +376,27 @@ impl Sender<'_> {
             }
             (attempt, _) => {
                 let who =
-                    attempt.map_or_else(|| "A script".to_owned(), |it| it.handler.to_string());
-                self.tell(&format!(
-                    "The server rejected what {who} wants to change, so it is dropped: {}",
+                    attempt.map_or_else(|| "a script".to_owned(), |it| it.handler.to_string());
+                self.warn(&format!(
+                    "The server rejected the changes of {who}, which are dropped: {}",
                     raised.message
                 ));
             }
         }
     }
 
-    fn tell(&self, text: &str) {
+    fn warn(&self, text: &str) {
         self.logger.with_kind(LoggerKind::Full).log(LogLevel::Warning, text);
     }
 
-    /// What is to be recorded of the change.
+    /// Returns the records of the change.
     fn own(&self, delivery: &mut Delivery) -> Map<String, Value> {
         let Delivery { settling, attempts, .. } = delivery;
         let body = self.object.body();
         settling.as_ref().map(|it| it.own(self.serving, body, attempts)).unwrap_or_default()
     }
 
-    /// Takes away the stamp that has only provoked an event.
+    /// Removes the annotation that has only triggered an event.
     fn untouch(&self, own: &mut Map<String, Value>) {
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), own, None);

@@ -1,18 +1,18 @@
-//! Why a cycle can end early.
+//! Reasons to end a cycle early.
 
 use crate::handling::{asking::FilterError, patching::PatchError};
 use crate::logic::{corrupt::CorruptState, object::Unreadable, outcome::Raised};
 
-/// Why a cycle ended early. Handlers' errors are not among these: they are outcomes.
+/// Why a cycle ended early. Errors of handlers are not among these: they are outcomes.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CycleError {
-    /// The state on the object cannot be read.
+    /// The state stored on the object cannot be read.
     #[error(transparent)]
     Corrupt(#[from] CorruptState),
     /// The object itself cannot be read.
     #[error("the object cannot be read: {0}")]
     Unreadable(Unreadable),
-    /// A filter callback of a sub-handler raised.
+    /// A filter function of a sub-handler failed.
     #[error(transparent)]
     Filter(#[from] FilterError),
     /// The patch could not be sent.
@@ -24,7 +24,7 @@ pub(super) enum CycleError {
 }
 
 impl CycleError {
-    /// Where in the script it happened, if it did.
+    /// Returns the script's stack trace, if the error came from a script.
     pub(super) fn trace(&self) -> Option<&str> {
         match self {
             CycleError::Filter(error) => error.raised.trace.as_deref(),
@@ -36,7 +36,7 @@ impl CycleError {
         }
     }
 
-    /// The same for a handler whose sub-handlers met it: its own error, retried as such.
+    /// Converts the error into one of the parent handler whose sub-handlers met it, which is retried like any other.
     pub(super) fn into_raised(self) -> Raised {
         let trace = self.trace().map(str::to_owned);
         Raised { trace, ..Raised::of_host(self.to_string()) }

@@ -1,6 +1,7 @@
-//! Our own patch that has not come back yet.
+//! Our own patch, until its event arrives.
 //!
-//! Until it does, the object as we see it is older than what we did to it: change handlers wait, or they would act twice.
+//! Until then, the object in the stream is older than our changes to it: change handlers wait, because they would otherwise act
+//! twice.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,20 +10,20 @@ use tokio::time::Instant;
 use super::queue::Event;
 use crate::logic::{object::Object, order};
 
-/// What the next events of an object should bring.
+/// What to expect of the object's next events.
 #[derive(Clone, Debug)]
 pub(super) struct Expectation {
-    /// `None`: no version will arrive any more, only the end of the object.
+    /// `None` if no further version will arrive, only the object's deletion.
     version: Option<String>,
-    /// The object as the answer to the patch showed it. It stands in for the same version in the stream: what was parsed of
-    /// it need not be parsed again.
+    /// The object from the response to the patch. It replaces the same version from the stream, so that parsed parts are not parsed
+    /// again.
     pub(super) object: Arc<Object>,
-    /// Then we go on without.
+    /// The time when the wait ends.
     pub(super) deadline: Instant,
 }
 
 impl Expectation {
-    /// What follows from the answer to our last request; nothing if nobody wants to wait.
+    /// Returns the expectation that follows from the response to our last request; `None` if the timeout is zero.
     pub(super) fn of(answer: Arc<Object>, timeout: Duration) -> Option<Self> {
         let header = answer.header();
         let version = header.resource_version.clone().filter(|_| !header.is_released());
@@ -33,15 +34,15 @@ impl Expectation {
         })
     }
 
-    /// Returns whether an event brings it, replaced the one that did, or is newer. Versions are ordered where they are numbers, as
-    /// in all servers that store objects in etcd.
+    /// Returns whether an event brings the expected version, replaced the event that did, or is newer. Versions are ordered if they
+    /// are numbers, as in all servers that store objects in etcd.
     pub(super) fn is_met_by(&self, event: &Event) -> bool {
         let Some(version) = &self.version else { return false };
         let seen = event.object.header().resource_version.as_ref();
         seen == Some(version) || event.replaced.contains(version) || order::is_later(seen, version)
     }
 
-    /// Our own copy of the object, if the event brings no newer one.
+    /// Returns our own copy of the object, unless the event brings a newer one.
     pub(super) fn freshest(self, object: Arc<Object>) -> Arc<Object> {
         if object.header().resource_version == self.version { self.object } else { object }
     }

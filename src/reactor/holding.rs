@@ -1,6 +1,6 @@
-//! Whether we hold an object with our finalizer.
+//! Decides whether our finalizer holds an object.
 //!
-//! Before: `cycle.rs`, which knows who needs it. What is remembered: `logic/claim.rs`.
+//! Before: `cycle.rs`, which knows which handlers require the finalizer. The remembered state: `logic/claim.rs`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,17 +18,18 @@ use crate::logic::{
 };
 use crate::settings::ProgressStorage;
 
-/// What is known of the finalizer of an object.
+/// The state of an object's finalizer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
-    /// The object has the finalizer, and it is ours.
+    /// The object has the finalizer, and the finalizer is ours.
     pub(super) blocked: bool,
-    /// How long its deletion still waits for another operator whose finalizer it seems to be.
+    /// How long the deletion still waits for another operator, to which the finalizer seems to belong.
     pub(super) wait: Option<Duration>,
 }
 
 impl Cycle<'_> {
-    /// Finds out whose finalizer it is. `blocked`: the object has it. `is_ending`: only finalizers keep the object.
+    /// Determines the owner of the finalizer. `blocked`: the object has the finalizer. `is_ending`: the object is being deleted and
+    /// only finalizers keep it.
     pub(super) fn held(&mut self, required: Certainty, blocked: bool, is_ending: bool) -> Held {
         if required != Certainty::Unknown {
             self.claim(required == Certainty::Yes, blocked);
@@ -40,22 +41,22 @@ impl Cycle<'_> {
         Held { blocked: blocked && is_ours, wait }
     }
 
-    /// Follows whose finalizer it is; tells once when it turns out to be of somebody else.
+    /// Updates the owner of the finalizer; logs once when it turns out to be another operator.
     fn claim(&mut self, required: bool, blocked: bool) {
         let before = self.memory.claim;
         self.memory.claim = before.seen(required, blocked);
         if before.is_ours() && !self.memory.claim.is_ours() {
             let text = format!(
                 "The finalizer {} came back after it was removed: another operator may need it, so it is left alone until \
-                 the object is deleted. Give each operator a finalizer and annotations of its own, see settings.persistence.",
+                 the object is deleted. Give each operator its own finalizer and annotations (settings.persistence).",
                 self.serving.settings.persistence.finalizer
             );
             self.logger.log(LogLevel::Warning, &text);
         }
     }
 
-    /// Returns how long a deletion still waits for the other operator whose finalizer this seems to be, as long as nobody does
-    /// anything about it; `None` if the finalizer is ours.
+    /// Returns how long a deletion still waits for the other operator to which the finalizer seems to belong, while nothing happens
+    /// to the object; `None` if the finalizer is ours.
     fn remaining_wait(&mut self) -> Option<Duration> {
         if self.memory.claim.is_ours() {
             self.memory.quiet = None;
@@ -82,7 +83,7 @@ impl Cycle<'_> {
         Some(remaining)
     }
 
-    /// What is to become of our finalizer before anything else.
+    /// Returns the change of our finalizer that comes before everything else, if any.
     pub(super) fn hold(&mut self, hold: Hold) -> Option<Transformation> {
         let finalizer: Arc<str> = self.serving.settings.persistence.finalizer.as_str().into();
         let (line, transformation) = match hold {
@@ -102,7 +103,7 @@ impl Cycle<'_> {
     }
 }
 
-/// A number for the state of an object. What makes an event for ourselves changes nothing.
+/// Returns a fingerprint of an object's state. Changes that only trigger an event do not affect it.
 fn state_of(body: &Value, storage: &ProgressStorage) -> u64 {
     let mut untouched = Map::new();
     progress::touch(storage, body, &mut untouched, None);

@@ -21,60 +21,60 @@ use crate::logic::{
 };
 use crate::ports::Memo;
 
-/// Finds an object in memory.
+/// Identifies an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// The usual uid. As bytes it needs no memory of its own, and there is one for every object.
+    /// A uid in the usual form. As bytes it needs no allocation, and there is one for every object.
     Uuid([u8; 16]),
-    /// An unusual uid.
+    /// A uid in another form.
     Text(Arc<str>),
-    /// What else identifies an object without a uid.
+    /// Other identifying fields, for an object without a uid.
     Parts(Arc<str>),
 }
 
-/// One object's memory, while its worker has it.
+/// The memory of one object while its worker uses it.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The first event was part of a listing: the object is older than this process.
+    /// The first event came from a listing: the object is older than this process.
     pub(super) noticed_by_listing: bool,
-    /// A cause was handled to its end since this process runs.
+    /// A cause was handled completely since this process started.
     pub(super) handled_once: bool,
-    /// Handlers are noted on it that have failed for good.
+    /// The object has records of handlers that have failed permanently.
     pub(super) has_failed: bool,
-    /// The server has said that it does not exist any more; the event that says so is to come.
+    /// The server has reported that the object does not exist any more; the event of its deletion is still to come.
     pub(super) is_gone: bool,
-    /// Until when the event of our last request is waited for, since a list has shown an older version. It does not come if a backup
-    /// was restored: then the server is asked.
+    /// Set when a list has shown an older version than our last request: the time until when its event is awaited. The event never
+    /// comes if a backup was restored; then the server is asked.
     pub(super) unconfirmed: Option<Instant>,
-    /// The version that our last request made, if it is a number: what is older shows less than what was done.
+    /// The version made by our last request, if it is a number: older versions do not show our changes.
     pub(super) own: Option<NonZeroU64>,
-    /// The memo of its handlers; made on first use.
+    /// The memo of the object's handlers; created on first use.
     pub(super) memo: Option<Memo>,
-    /// The index handlers that failed for the object; absent while all is well.
+    /// The index handlers that failed for the object; `None` without failures.
     pub(super) unindexed: Option<Box<Failures>>,
-    /// The handlers that wait for their retry; absent while none does.
+    /// The handlers that wait for their retry; `None` without any.
     pub(super) waiting: Option<Box<WaitingHandlers>>,
-    /// The handlers that nothing can be decided about for now; absent while there are none.
+    /// The handlers that cannot be decided for now; `None` without any.
     pub(super) undecided: Option<Box<Undecided>>,
-    /// Pauses after unexpected errors; absent while all is well.
+    /// Pauses after unexpected errors; `None` without errors.
     pub(super) throttle: Option<Box<Throttle>>,
-    /// What the last cycle could not send. It is sent again before anything else is done to the object.
+    /// What the last cycle could not send. It is sent before anything else is done to the object.
     pub(super) unsent: Option<Box<Unsent>>,
-    /// Whose finalizer it is that none of our handlers needs.
+    /// The owner of a finalizer that none of our handlers requires.
     pub(super) claim: Claim,
-    /// Since when nothing has happened to an object that only a finalizer of somebody else holds; absent while none does.
+    /// Since when nothing has happened to an object that only another operator's finalizer holds; `None` otherwise.
     pub(super) quiet: Option<Box<Quiet>>,
-    /// The version of the object that could not be read, and was reported; absent while all is well.
+    /// The version of the object that could not be read and was reported; `None` if the object is readable.
     pub(super) unreadable: Option<Box<str>>,
-    /// Its daemons and timers; absent while there is nothing to know about them.
+    /// The object's daemons and timers; `None` while there is no state to keep of them.
     pub(super) background: Option<Box<daemons::ObjectDaemons>>,
 }
 
-/// The memories of all objects. A worker takes one out while it works and puts it back.
+/// The memories of all objects. A worker takes a memory out while it works, and puts it back.
 #[derive(Debug, Default)]
 pub(super) struct Memories(Mutex<BTreeMap<Key, Kept>>);
 
-/// A memory at rest. An idle object costs this and its key, nothing else.
+/// The memory of an idle object. Such an object costs this and its key, nothing else.
 #[derive(Debug)]
 struct Kept {
     noticed_by_listing: bool,
@@ -88,7 +88,7 @@ struct Kept {
     trouble: Option<Box<Trouble>>,
 }
 
-/// The parts of a memory that are absent while all is well.
+/// The parts of a memory that are absent without errors.
 #[derive(Debug)]
 struct Trouble {
     unindexed: Option<Box<Failures>>,
@@ -101,7 +101,7 @@ struct Trouble {
 }
 
 impl Key {
-    /// The key of an object.
+    /// Returns the key of an object.
     pub(super) fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
             return uuid(uid).map_or_else(|| Key::Text(uid.into()), Key::Uuid);
@@ -117,7 +117,7 @@ impl Key {
         Key::Parts(parts.join("//").into())
     }
 
-    /// The uid of the object, if it has one.
+    /// Returns the uid of the object, if it has one.
     pub(super) fn uid(&self) -> Option<String> {
         match self {
             Key::Uuid(bytes) => {
@@ -133,7 +133,7 @@ impl Key {
     }
 }
 
-/// The bytes that a UUID spells; nothing if it could be spelled otherwise, so that two texts never are one key.
+/// Returns the bytes of a UUID in its canonical form; `None` for any other form, so that two strings never make the same key.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let is_dash = |index: usize| matches!(index, 8 | 13 | 18 | 23);
     let is_digit = |it: char| it.is_ascii_digit() || ('a'..='f').contains(&it);
@@ -147,7 +147,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 }
 
 impl Memories {
-    /// Takes the memory of an object out; a new object gets a fresh one.
+    /// Takes the memory of an object out; a new object gets an empty one.
     pub(super) fn recall(&self, key: &Key, listed: bool) -> Memory {
         let known = self.0.lock().remove(key);
         let fresh = || Memory { noticed_by_listing: listed, ..Memory::default() };
@@ -156,7 +156,7 @@ impl Memories {
 
     /// Puts a memory back.
     ///
-    /// A memo that nobody wrote into is dropped: an idle object should cost little.
+    /// Drops a memo that has no content: an idle object must cost little.
     pub(super) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
         memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.is_empty()));
         if let Some(memo) = &memory.memo {
@@ -165,36 +165,38 @@ impl Memories {
         self.0.lock().insert(key, memory.into());
     }
 
-    /// Returns an object as the daemons and timers of these ids saw it last. Not known while its worker is busy, which looks by itself.
+    /// Returns the object as the daemons and timers of these ids saw it last. Unknown while its worker is busy, which checks this
+    /// by itself.
     pub(super) fn last_seen(&self, key: &Key, ids: &BTreeSet<Arc<str>>) -> LastSeen {
         let memories = self.0.lock();
         let background = memories.get(key).and_then(|it| it.background.as_ref());
         background.map_or(LastSeen::NotRunning, |it| it.last_seen(ids))
     }
 
-    /// Returns whether handlers have failed for good on an object. Not known while its worker is busy, which looks by itself.
+    /// Returns whether handlers have failed permanently on an object. Unknown while its worker is busy, which checks this by
+    /// itself.
     pub(super) fn has_failed(&self, key: &Key) -> bool {
         self.0.lock().get(key).is_some_and(|it| it.has_failed)
     }
 
-    /// Lets go of an object that is not served any more.
+    /// Removes an object that is no longer served.
     pub(super) fn forget(&self, key: &Key) -> Option<Memory> {
         self.0.lock().remove(key).map(Memory::from)
     }
 
-    /// How many objects are remembered, without those whose worker is busy.
+    /// Returns the number of known objects, without those whose worker is busy.
     pub(super) fn count(&self) -> i64 {
         i64::try_from(self.0.lock().len()).unwrap_or(i64::MAX)
     }
 }
 
 impl Memory {
-    /// The object's memo: at first a copy of the operator's.
+    /// Returns the object's memo, initially a copy of the operator's memo.
     pub(super) fn memo(&mut self, of_operator: &Memo) -> Memo {
         self.memo.get_or_insert_with(|| of_operator.detached()).clone()
     }
 
-    /// Whether handlers for resuming are due.
+    /// Returns whether resume handlers are due.
     pub(super) fn is_initial(&self) -> bool {
         self.noticed_by_listing && !self.handled_once
     }
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn uids_are_told_apart_however_they_are_spelled() {
+    fn uids_differ_if_their_spelling_differs() {
         let usual = "a70153bc-47c0-43b0-8acd-de145afbe6c4";
         assert!(matches!(key(usual), Key::Uuid(_)));
         assert_eq!(key(usual), key(usual));
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_without_a_uid_are_told_apart_by_their_names() {
+    fn objects_without_a_uid_differ_by_their_names() {
         let named = |name: &str| Key::of(&Header { name: Some(name.into()), ..Header::default() });
         assert_ne!(named("one"), named("two"));
         assert_eq!(named("one"), named("one"));

@@ -1,11 +1,11 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
-mod background;
+mod background_tasks;
 mod backlog;
 mod change;
-mod companions;
 mod conclusion;
 mod cycle;
+mod daemon_sync;
 mod delivery;
 mod error;
 mod expectation;
@@ -14,7 +14,7 @@ mod holding;
 mod memory;
 mod observer;
 mod operator;
-mod place;
+mod permits;
 mod poster;
 mod probing;
 mod queue;

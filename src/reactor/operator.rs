@@ -1,4 +1,4 @@
-//! What an operator is made of, and why it may end.
+//! The parts of an operator, and the reasons for its end.
 
 use std::sync::Arc;
 
@@ -12,38 +12,38 @@ use crate::logic::{
 use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Health, Reloads, Scripts};
 use crate::settings::Settings;
 
-/// Everything an operator is made of.
+/// The parts of an operator.
 pub struct Operator {
-    /// The scripts, loaded.
+    /// The loaded scripts.
     pub scripts: Arc<dyn Scripts>,
     /// Their handlers.
     pub registry: Registry,
     /// The settings; start-up handlers change them.
     pub settings: Arc<Mutex<Settings>>,
-    /// The time.
+    /// The clock for stored timestamps.
     pub clock: Clock,
-    /// Which namespaces are served.
+    /// The namespaces to serve.
     pub scope: Scope,
     /// The order in which the handlers of one object run, unless the scripts set another.
     pub lifecycle: Lifecycle,
-    /// Logs in: when a script asks for the cluster, or else after the start-up handlers. Called again after a failure.
+    /// Logs in: when a script first needs the cluster, or else after the start-up handlers. Called again after a failure.
     pub connect: Connect,
-    /// Where its parts tell how they are.
+    /// Where the parts of the operator report their health.
     pub health: Health,
-    /// Where the probe handlers are asked, if anywhere.
+    /// The endpoint that runs the probe handlers, if any.
     pub liveness: Option<Endpoint>,
-    /// How other operators and replicas know it.
+    /// The identity towards other operators and replicas.
     pub identity: Identity,
-    /// New generations of the scripts, if they can change.
+    /// New generations of the scripts, if hot reload is enabled.
     pub reloads: Option<Reloads>,
 }
 
-/// Which namespaces are served.
+/// The namespaces to serve.
 #[derive(Clone, Debug)]
 pub enum Scope {
-    /// All of them, with streams of the whole cluster.
+    /// All namespaces, with cluster-wide streams.
     Cluster,
-    /// Those that match any of these patterns.
+    /// The namespaces that match any of these patterns.
     Namespaces(Vec<NamespacePattern>),
 }
 
@@ -51,36 +51,36 @@ pub enum Scope {
 pub type Connect =
     Box<dyn Fn(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
 
-/// What a connection is made with.
+/// The inputs of a connection.
 pub struct Connecting {
-    /// As they are after start-up.
+    /// The settings at the time of the connection.
     pub settings: Settings,
-    /// The login handlers of the scripts, if there are any: nobody else is asked then.
+    /// The login handlers of the scripts, if there are any: no other login is tried then.
     pub login: Option<AskLogin>,
 }
 
-/// Why an operator ended other than by being told to.
+/// Why an operator ended by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A start-up or clean-up handler failed for good.
+    /// A start-up or clean-up handler failed permanently.
     #[error("{0}")]
     Activity(#[from] ActivityError),
-    /// The cluster cannot be used.
+    /// The cluster is not usable.
     #[error("{0}")]
     Cluster(#[from] ApiError),
-    /// The liveness endpoint cannot be served.
+    /// The liveness endpoint could not be opened.
     #[error("the liveness endpoint: {0}")]
     Liveness(#[from] BindError),
-    /// The settings make no sense together.
+    /// The settings contradict each other.
     #[error("{0}")]
     Settings(String),
-    /// Another replica may lead now: nothing was done any more from that moment on.
+    /// Another replica may lead now: from that moment on, nothing was done any more.
     #[error("the leadership is lost: {0}")]
     Leadership(String),
 }
 
 impl Failure {
-    /// What the user could do next, if we know.
+    /// Returns what the user can do next, if known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Failure::Activity(error) if error.activity == "cleanup" => {
@@ -93,7 +93,7 @@ impl Failure {
             Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
             Failure::Settings(_) => None,
             Failure::Leadership(_) => {
-                Some("nothing is to be done: started again, this replica is a standby".into())
+                Some("no action is needed: after a restart, this replica is a standby".into())
             }
         }
     }

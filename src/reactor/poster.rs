@@ -1,4 +1,4 @@
-//! Whoever posts Kubernetes events, from the login to the end of the clean-up handlers.
+//! Posts Kubernetes events, from the start-up handlers to the end of the clean-up handlers.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::features::posting;
-use crate::ports::{Clock, Cluster, Posts};
+use crate::ports::{Clock, Cluster, EventQueue};
 use crate::settings::Settings;
 
-/// Posts events, from the start-up handlers to the clean-up handlers.
+/// The task that posts Kubernetes events, from the start-up handlers to the end of the clean-up handlers.
 pub(super) struct Poster {
     task: JoinSet<()>,
     stop: CancellationToken,
-    /// Taken when the cluster is known.
+    /// Taken when the cluster is connected.
     cluster: Option<oneshot::Sender<Arc<dyn Cluster>>>,
 }
 
 impl Poster {
-    /// Starts collecting events; they are posted as soon as the cluster is known.
-    pub(super) fn start(posts: &Posts, settings: &Settings, clock: Clock) -> Self {
+    /// Starts to collect events; they are posted as soon as the cluster is connected.
+    pub(super) fn start(posts: &EventQueue, settings: &Settings, clock: Clock) -> Self {
         let (sender, receiver) = oneshot::channel();
         let (stop, grace) = (CancellationToken::new(), settings.queueing.exit_timeout);
         let mut task = JoinSet::new();
@@ -35,10 +35,10 @@ impl Poster {
         }
     }
 
-    /// Lets it post what waits, and waits for it.
+    /// Posts the remaining events, and waits for that.
     pub(super) async fn end(mut self) {
         self.stop.cancel();
-        // Without a cluster there is nothing to wait for.
+        // Without a cluster, nothing can be posted.
         self.cluster = None;
         while self.task.join_next().await.is_some() {}
     }

@@ -1,4 +1,4 @@
-//! The liveness endpoint beside the operator: from the end of the start-up handlers to the end of the streams.
+//! The liveness endpoint of the operator: from the end of the start-up handlers to the end of the streams.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::features::probes::{BindError, Endpoint, Listener, Liveness, Routes};
-use crate::handling::activities::Standing;
+use crate::handling::activities::RepeatedActivity;
 use crate::ports::Health;
 
-/// The endpoint, if there is one.
+/// The liveness endpoint, if configured.
 pub(super) struct Probing {
     serving: JoinSet<()>,
     stop: CancellationToken,
 }
 
 impl Probing {
-    /// Takes the address and answers from now on.
+    /// Binds the address and starts to serve requests.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// If the address cannot be bound.
     pub(super) async fn start(
         endpoint: Option<Endpoint>,
-        probe: Standing,
+        probe: RepeatedActivity,
         health: &Health,
     ) -> Result<Self, BindError> {
         let (mut serving, stop) = (JoinSet::new(), CancellationToken::new());
@@ -36,7 +36,7 @@ impl Probing {
         Ok(Probing { serving, stop })
     }
 
-    /// Ends it.
+    /// Stops the endpoint.
     pub(super) async fn end(mut self) {
         self.stop.cancel();
         while self.serving.join_next().await.is_some() {}

@@ -1,32 +1,32 @@
-//! This operator among others: replicas of itself, which elect a leader, and strangers, which it meets by peering.
+//! This operator among others: its replicas, which elect a leader, and other operators, found by peering.
 
 use std::sync::Arc;
 
 use super::{
-    companions::Companions,
+    background_tasks::BackgroundTasks,
     operator::Failure,
     serve::{Serve, Shared},
 };
 use crate::features::{
     leadership::{Election, Leadership},
-    peering::{self, Common, Venues},
+    peering::{self, Common, PeeringTargets},
 };
 use crate::logic::{leadership::Terms, peering::Identity};
 use crate::ports::Cluster;
 
-/// The election among the replicas of this operator, if there is one.
+/// The leader election among the replicas of this operator, if enabled.
 pub(super) struct Replicas {
     election: Option<Election>,
     leadership: Leadership,
-    /// Our name among peers. Replicas with a leader are one operator for others, and never peers of each other.
+    /// Our name among peers. Replicas with leader election are one operator for others, and never peers of each other.
     identity: String,
 }
 
 impl Replicas {
-    /// Stands for election, if the settings ask for it.
+    /// Joins the leader election, if the settings enable it.
     pub(super) fn start(serve: &Serve<'_>, cluster: &Arc<dyn Cluster>) -> Result<Self, Failure> {
         let settings = &serve.settings.leadership;
-        let leadership = serve.operator.current.get().facilities.leadership.clone();
+        let leadership = serve.operator.current.get().services.leadership.clone();
         if !settings.enabled {
             let identity = serve.identity.peer.clone();
             return Ok(Replicas { election: None, leadership, identity });
@@ -44,17 +44,17 @@ impl Replicas {
             return Err(Failure::Settings(problem));
         }
         let identity = Identity::of_replicas(namespace, &settings.name);
-        let told = (serve.operator.clock, serve.operator.health.clone());
-        let election = Election::start(Arc::clone(cluster), terms, told, leadership.clone());
+        let reporting = (serve.operator.clock, serve.operator.health.clone());
+        let election = Election::start(Arc::clone(cluster), terms, reporting, leadership.clone());
         Ok(Replicas { election: Some(election), leadership, identity })
     }
 
-    /// Whether we may act.
+    /// Returns whether this replica may act.
     pub(super) fn leadership(&self) -> Leadership {
         self.leadership.clone()
     }
 
-    /// Waits until we must not act any more; gives the reason.
+    /// Waits until this replica must not act any more; returns the reason.
     pub(super) async fn lost(&self) -> String {
         match &self.election {
             Some(election) => election.lost().await,
@@ -62,7 +62,7 @@ impl Replicas {
         }
     }
 
-    /// Lets another replica lead.
+    /// Releases the lease, so that another replica can lead.
     pub(super) async fn end(self) {
         if let Some(election) = self.election {
             election.end().await;
@@ -71,17 +71,17 @@ impl Replicas {
 }
 
 impl Serve<'_> {
-    /// Begins to meet other operators, unless they are to be ignored.
-    pub(super) fn meet(
+    /// Starts peering with other operators, unless the settings disable it.
+    pub(super) fn start_peering(
         &self,
         replicas: &Replicas,
         shared: &Shared<'_>,
-        companions: &mut Companions,
-    ) -> Option<Venues> {
+        tasks: &mut BackgroundTasks,
+    ) -> Option<PeeringTargets> {
         if self.settings.peering.standalone {
             return None;
         }
-        let (venues, peering) = peering::prepare(Common {
+        let (targets, peering) = peering::prepare(Common {
             cluster: Arc::clone(shared.cluster),
             settings: Arc::clone(&self.settings),
             clock: self.operator.clock,
@@ -90,7 +90,7 @@ impl Serve<'_> {
             leadership: shared.leadership.clone(),
             health: self.operator.health.clone(),
         });
-        companions.add(|stop| peering.run(stop));
-        Some(venues)
+        tasks.add(|stop| peering.run(stop));
+        Some(targets)
     }
 }

@@ -16,9 +16,9 @@ use super::{
     replicas::Replicas,
     serve::Serve,
 };
-use crate::features::probes::{Counted, Endpoint};
+use crate::features::probes::{CountedScripts, Endpoint};
 use crate::handling::{
-    activities::{self, Activity, Standing},
+    activities::{self, Activity, RepeatedActivity},
     run::Runner,
 };
 use crate::logic::{
@@ -28,20 +28,20 @@ use crate::logic::{
     peering::Identity,
 };
 use crate::ports::{
-    ApiError, Clock, Cluster, Current, Facilities, Health, HealthState, Indexes, Kube, Leadership,
-    LiveGeneration, Memo, NativeLogins, Posts, Scripts,
+    ApiError, CallServices, Clock, Cluster, Current, EventQueue, Health, HealthState, Indexes,
+    Kube, Leadership, LiveGeneration, Memo, NativeLogins, Scripts,
 };
 use crate::settings::Settings;
 
-/// The parts of the health that are of the operator itself.
+/// The names of the operator's own parts in the health report.
 const STARTUP: &str = "startup";
 pub(super) const STOPPING: &str = "shutdown";
 
-/// Runs an operator until `stop`, or until it cannot go on.
+/// Runs an operator until `stop`, or until it cannot continue.
 ///
 /// # Errors
-/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail,
-/// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
+/// If start-up handlers fail (nothing else is started then), the cluster is not usable, clean-up handlers fail, or the leadership
+/// is lost. After a lost leadership, clean-up handlers are not called: they could act at the same time as another replica.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
     let (operator, plan, connect) = OperatorContext::new(operator);
     let _closing = operator.open(connect);
@@ -52,7 +52,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let settings = Arc::new(operator.settings());
     warn_of_plain_finalizer(&settings.persistence.finalizer);
     operator.scripts.configure(&settings);
-    let posts = operator.current.get().facilities.posts.clone();
+    let posts = operator.current.get().services.posts.clone();
     posts.listen();
     let mut poster = Poster::start(&posts, &settings, operator.clock);
     let served = operator.serve(plan, &settings, &mut poster, &stop).await;
@@ -74,7 +74,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     cleaned
 }
 
-/// API servers accept finalizers without a domain for custom resources, with a warning, and refuse them for built-in kinds.
+/// Warns of a finalizer without a domain: API servers accept it for custom resources with a warning, and reject it for built-in
+/// kinds.
 fn warn_of_plain_finalizer(finalizer: &str) {
     if !finalizer.contains('/') {
         tracing::warn!(
@@ -85,24 +86,24 @@ fn warn_of_plain_finalizer(finalizer: &str) {
     }
 }
 
-/// What all handlers of an operator share from its start to its end.
+/// What all handlers of an operator share, from its start to its end.
 #[derive(Clone)]
 pub(super) struct OperatorContext {
     pub(super) scripts: Arc<dyn Scripts>,
-    /// The generation that took over last. Only activities and the next generation look here: objects are served by the generation of
+    /// The generation that took over last. Only activities and the next generation use it: objects are served by the generation of
     /// their stream.
     pub(super) current: Current,
-    /// As start-up handlers change them.
+    /// The settings as start-up handlers have left them.
     pub(super) settings: Arc<Mutex<Settings>>,
-    /// The time that others see.
+    /// The clock for timestamps that others see.
     pub(super) clock: Clock,
-    /// The time of pauses and time-outs.
+    /// The clock for pauses and timeouts.
     pub(super) steady: Clock,
     pub(super) memo: Memo,
     pub(super) health: Health,
 }
 
-/// What is needed once, for the streams.
+/// What is needed once, to start the streams.
 struct Plan {
     scope: Scope,
     lifecycle: Lifecycle,
@@ -115,9 +116,9 @@ impl OperatorContext {
     fn new(operator: Operator) -> (Self, Plan, Connect) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
         let Operator { connect, health, liveness, identity, reloads, .. } = operator;
-        let facilities = Facilities {
+        let services = CallServices {
             indexes: Indexes::new(registry.indexes()),
-            posts: Posts::new(Arc::clone(&settings)),
+            posts: EventQueue::new(Arc::clone(&settings)),
             clock,
             kube: Kube::default(),
             leadership: Leadership::new(clock),
@@ -125,8 +126,8 @@ impl OperatorContext {
         let generation =
             Generation { version: Version::FIRST, registry, lifecycle: scripts.lifecycle() };
         let context = OperatorContext {
-            scripts: Arc::new(Counted::new(scripts, health.metrics().clone())),
-            current: Current::new(LiveGeneration { generation, facilities: Arc::new(facilities) }),
+            scripts: Arc::new(CountedScripts::new(scripts, health.metrics().clone())),
+            current: Current::new(LiveGeneration { generation, services: Arc::new(services) }),
             settings,
             clock,
             steady: clock.steady(),
@@ -137,36 +138,36 @@ impl OperatorContext {
         (context, Plan { scope, lifecycle, liveness, identity, candidates }, connect)
     }
 
-    /// Lets scripts and the operator connect to the cluster: whoever needs it first does. Start-up handlers may be first.
+    /// Allows scripts and the operator to connect to the cluster: the first use connects. This may be in a start-up handler.
     fn open(&self, connect: Connect) -> Closing {
-        let kube = self.current.get().facilities.kube.clone();
+        let kube = self.current.get().services.kube.clone();
         let context = self.clone();
         kube.open(Arc::clone(&self.settings), Box::new(move || connect(context.connecting())));
         Closing(kube)
     }
 
-    /// Connects to the cluster, unless scripts have done so already, and lets the poster of events use it.
+    /// Connects to the cluster, unless scripts have done so already, and tells the poster of events.
     async fn connect(
         &self,
         settings: &Arc<Settings>,
         poster: &mut Poster,
     ) -> Result<Arc<dyn Cluster>, ApiError> {
-        let cluster = self.current.get().facilities.kube.cluster().await?;
-        // The connection may have been made before start-up handlers changed the settings.
+        let cluster = self.current.get().services.kube.cluster().await?;
+        // Scripts may have connected before start-up handlers changed the settings.
         cluster.configure(Arc::clone(settings));
         poster.connected(&cluster);
         Ok(cluster)
     }
 
-    /// What a connection is made with at this moment.
+    /// Returns the inputs for a connection at this moment.
     fn connecting(&self) -> Connecting {
         let settings = self.settings();
-        let login = self.standing(Kind::Login, &settings);
-        let login = (!login.otherwise.is_empty()).then(|| login.into_login());
+        let login = self.repeated_activity(Kind::Login, &settings);
+        let login = (!login.fallback.is_empty()).then(|| login.into_login());
         Connecting { settings, login }
     }
 
-    /// Runs the start-up handlers; tells whether to go on.
+    /// Runs the start-up handlers; returns whether to continue.
     async fn start_up(&self, stop: &CancellationToken) -> Result<bool, Failure> {
         self.health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
         let Some(started) = unless_stopped(stop, self.run(Kind::Startup)).await else {
@@ -178,9 +179,9 @@ impl OperatorContext {
         Ok(true)
     }
 
-    /// Runs the clean-up handlers, then gives the lease back: meanwhile no other replica acts.
+    /// Runs the clean-up handlers and then releases the lease, so that no other replica acts meanwhile.
     ///
-    /// They run in standbys too, as they do in a paused operator of the reference: what was started is to be ended. They end when the
+    /// Standbys run them too, as a paused operator does in Kopf: what was started must be ended. They are stopped when the
     /// leadership is lost.
     async fn clean_up_as_leader(
         &self,
@@ -189,7 +190,7 @@ impl OperatorContext {
     ) -> Result<(), Failure> {
         let Some(replicas) = replicas else { return self.clean_up(has_failed).await };
         let cleaned = tokio::select! {
-            biased; // the loss first: from then on nothing may be done
+            biased; // the loss first: nothing may be done after it
             reason = replicas.lost() => return Err(Failure::Leadership(reason)),
             cleaned = self.clean_up(has_failed) => cleaned,
         };
@@ -197,11 +198,11 @@ impl OperatorContext {
         cleaned
     }
 
-    /// Runs the clean-up handlers, but no longer than the settings allow: an operator that hangs would never be restarted.
+    /// Runs the clean-up handlers within the limits of the settings: an operator that hangs would never be restarted.
     async fn clean_up(&self, has_failed: bool) -> Result<(), Failure> {
         let process = self.settings().process;
         let own = process.cleanup_timeout.map(|it| (it, "cleanup_timeout"));
-        // Whoever sent a signal has this limit already.
+        // After a signal, this limit applies to the whole shutdown anyway.
         let whole = process.ultimate_exiting_timeout.filter(|_| has_failed);
         let whole = whole.map(|it| (it, "ultimate_exiting_timeout"));
         let cleaning = self.run(Kind::Cleanup);
@@ -231,7 +232,7 @@ impl OperatorContext {
             lifecycle: plan.lifecycle,
             identity: plan.identity,
         };
-        let probe = self.standing(Kind::Probe, settings);
+        let probe = self.repeated_activity(Kind::Probe, settings);
         let probing = Probing::start(plan.liveness, probe, &self.health).await?;
         let connect = self.connect(settings, poster);
         let served = serve.run(&plan.scope, connect, plan.candidates, stop).await;
@@ -246,7 +247,7 @@ impl OperatorContext {
             scripts: &*self.scripts,
             clock: self.steady,
             settings: &self.settings().execution,
-            facilities: &live.facilities,
+            services: &live.services,
         };
         let activity = Activity {
             kind,
@@ -259,14 +260,14 @@ impl OperatorContext {
         Ok(())
     }
 
-    fn standing(&self, kind: Kind, settings: &Settings) -> Standing {
-        // A connection that scripts have logged in to cannot do without them.
+    fn repeated_activity(&self, kind: Kind, settings: &Settings) -> RepeatedActivity {
+        // A connection made with login handlers keeps needing them.
         let is_needed = kind == Kind::Login;
         let at_start = is_needed.then(|| self.current.get().generation.registry.activities(kind));
-        Standing {
+        RepeatedActivity {
             kind,
             current: self.current.clone(),
-            otherwise: at_start.unwrap_or_default(),
+            fallback: at_start.unwrap_or_default(),
             settings: Arc::clone(&self.settings),
             memo: self.memo.clone(),
             scripts: Arc::clone(&self.scripts),
@@ -275,13 +276,13 @@ impl OperatorContext {
         }
     }
 
-    /// The settings as they are now.
+    /// Returns the present settings.
     pub(super) fn settings(&self) -> Settings {
         self.settings.lock().clone()
     }
 }
 
-/// When the operator ends, nobody connects any more: what would is a part of the operator, and would keep it.
+/// Prevents connections after the end of the operator: the connector is part of the operator, and would keep it alive.
 struct Closing(Kube);
 
 impl Drop for Closing {
@@ -290,13 +291,13 @@ impl Drop for Closing {
     }
 }
 
-/// The result, or nothing if it is not wanted any more.
+/// Returns the result, or `None` after a stop.
 pub(super) async fn unless_stopped<T>(
     stop: &CancellationToken,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     tokio::select! {
-        biased; // a stop is obeyed at once
+        biased; // a stop takes effect at once
         () = stop.cancelled() => None,
         done = work => Some(done),
     }

@@ -1,6 +1,6 @@
-//! From the login to the end of the last stream.
+//! Runs everything from the login to the end of the last stream.
 //!
-//! Before: `run.rs`. After: `streams/`, one for each resource and namespace; `generation/` when scripts are edited.
+//! Before: `run.rs`. After: `streams/`, one per resource and namespace; `generation/` when scripts are edited.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    background_tasks::BackgroundTasks,
     change::Rate,
-    companions::Companions,
     generation::{Candidates, Contexts, GenerationState, ReadyCandidate},
     memory::Memories,
     observer::{Observer, Target},
@@ -29,20 +29,20 @@ use crate::logic::{lifecycle::Lifecycle, peering::Identity, stopping::StopReason
 use crate::ports::{ApiError, Cluster, HealthState, Pauses, Rejection};
 use crate::settings::Settings;
 
-/// The part of the health that is unready while handlers do not have the resources that they should have.
+/// The part of the health report that is unready while handlers lack resources that they select.
 const RESOURCES: &str = "resources";
 
-/// What the streams of an operator need, before the cluster is known.
+/// What the streams of an operator need before the cluster is connected.
 pub(super) struct Serve<'a> {
     pub(super) operator: &'a OperatorContext,
-    /// As they are at the start of the streams.
+    /// The settings at the start of the streams.
     pub(super) settings: Arc<Settings>,
-    /// The order of handlers where scripts do not say.
+    /// The order of handlers, unless scripts set one.
     pub(super) lifecycle: Lifecycle,
     pub(super) identity: Identity,
 }
 
-/// Ends daemons and timers with the operator, also if its future is dropped: their tasks are not part of it.
+/// Ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
 struct Abandoning(Arc<daemons::Daemons>);
 
 impl Drop for Abandoning {
@@ -52,7 +52,8 @@ impl Drop for Abandoning {
 }
 
 impl Serve<'_> {
-    /// Runs from the login to the end of the last stream. Returns the election, which goes on: the lease is still held.
+    /// Runs from the login to the end of the last stream. Returns the leader election, which keeps running: the lease is still
+    /// held.
     pub(super) async fn run(
         self,
         scope: &Scope,
@@ -86,7 +87,7 @@ impl Serve<'_> {
         };
         drop(live);
         let lost = tokio::select! {
-            biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
+            biased; // the loss first: everything that runs is dropped at once, and nothing new starts
             reason = replicas.lost() => Some(reason),
             () = self.serve(shared, (observer, &replicas), candidates, stop) => None,
         };
@@ -97,7 +98,7 @@ impl Serve<'_> {
         Ok(Some(replicas))
     }
 
-    /// Runs the streams and what is beside them, until `stop`.
+    /// Runs the streams and the background tasks until `stop`.
     async fn serve(
         &self,
         shared: Shared<'_>,
@@ -106,23 +107,23 @@ impl Serve<'_> {
         stop: &CancellationToken,
     ) {
         let mut state = GenerationState::first(self.operator, Arc::clone(&self.settings));
-        let mut companions = self.companions(&state, &shared);
-        let venues = self.meet(replicas, &shared, &mut companions);
+        let mut tasks = self.tasks(&state, &shared);
+        let peering_targets = self.start_peering(replicas, &shared, &mut tasks);
         let mut streams = StreamSet::new();
-        if let Some(venues) = &venues {
+        if let Some(peering_targets) = &peering_targets {
             let (places, is_known) = observer.peerings();
-            venues.set(places, is_known);
+            peering_targets.set(places, is_known);
             tokio::select! {
-                biased; // a stop during the start is obeyed at once
+                biased; // a stop during the start takes effect at once
                 () = stop.cancelled() => {}
-                () = venues.looked() => {}
+                () = peering_targets.all_read() => {}
             }
         }
         let mut confirmed = None;
         loop {
-            if let Some(venues) = &venues {
+            if let Some(peering_targets) = &peering_targets {
                 let (places, is_known) = observer.peerings();
-                venues.set(places, is_known);
+                peering_targets.set(places, is_known);
             }
             let targets = observer.targets();
             self.report(observer.problem());
@@ -144,37 +145,37 @@ impl Serve<'_> {
             shared.readiness.started();
             state.stop_reason = StopReason::ResourceDeleted;
             tokio::select! {
-                biased; // stop first: nothing new begins after it; what is outdated goes before what comes
+                biased; // the stop first: nothing new starts after it; outdated values go before new handlers come
                 () = stop.cancelled() => break,
                 () = shared.readiness.settled(), if state.has_outdated_values => {
-                    state.live.facilities.indexes.sweep();
+                    state.live.services.indexes.sweep();
                     state.has_outdated_values = false;
                 }
                 ready = candidates.next(self.operator, &state.live) => {
-                    // Streams and workers run on meanwhile.
+                    // Streams and workers keep running meanwhile.
                     let looking = observer.take_over(&ready.generation.registry);
                     match unless_stopped(stop, looking).await {
                         None => break,
                         Some(Err(problem)) => ready.reject(Rejection::Selector(problem)),
                         Some(Ok(())) => {
                             state.take_over(&ready, self.operator, &shared.pauses);
-                            self.report_indexes(&state, &shared, &mut companions);
+                            self.report_indexes(&state, &shared, &mut tasks);
                             confirmed = Some(ready);
                         }
                     }
                 }
                 () = observer.changed() => {}
-                () = streams.attend() => {}
+                () = streams.reap() => {}
             }
         }
         drop(candidates);
         self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
-        // At once: workers finish what they do, daemons and timers what they can.
+        // Started together: workers finish their cycles while daemons and timers stop.
         future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
-        companions.end().await;
+        tasks.end().await;
     }
 
-    /// Notes in the health whether handlers have the resources that they should have.
+    /// Reports whether handlers have the resources that they select.
     fn report(&self, problem: Option<&str>) {
         match problem {
             Some(text) => self.operator.health.note(RESOURCES, HealthState::Unready, text),
@@ -182,42 +183,42 @@ impl Serve<'_> {
         }
     }
 
-    /// Starts what runs as long as the streams.
-    fn companions(&self, state: &GenerationState, shared: &Shared<'_>) -> Companions {
-        // Metrics are reachable from what is remembered: they must not keep it.
+    /// Starts the tasks that run as long as the streams.
+    fn tasks(&self, state: &GenerationState, shared: &Shared<'_>) -> BackgroundTasks {
+        // The metrics are reachable from the memories, so they must not keep them alive.
         let known = Arc::downgrade(&shared.memories);
-        let help = "Objects that the operator remembers";
+        let help = "Objects known to the operator";
         let health = &self.operator.health;
         health
             .metrics()
             .sample("kopf_objects_known", help, move || known.upgrade().map_or(0, |it| it.count()));
-        let mut companions = Companions::new();
-        companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
-        companions.add(|stop| {
+        let mut tasks = BackgroundTasks::new();
+        tasks.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
+        tasks.add(|stop| {
             let (daemons, pauses) = (Arc::clone(&shared.daemons), shared.pauses.clone());
             let settings = Arc::clone(&self.settings);
             async move { daemons.stop_on_pause(&pauses, &settings.background, stop).await }
         });
-        self.report_indexes(state, shared, &mut companions);
-        companions
+        self.report_indexes(state, shared, &mut tasks);
+        tasks
     }
 
-    /// Reports the readiness of the indexes, as soon as there are any.
+    /// Starts to report the readiness of the indexes, as soon as there are any.
     fn report_indexes(
         &self,
         state: &GenerationState,
         shared: &Shared<'_>,
-        companions: &mut Companions,
+        tasks: &mut BackgroundTasks,
     ) {
         let has_indexes = state.live.generation.registry.has_indexes();
-        if has_indexes && shared.readiness.begin_telling() {
+        if has_indexes && shared.readiness.begin_reporting() {
             let (readiness, health) = (shared.readiness.clone(), self.operator.health.clone());
-            companions.add(|stop| indexes::watch(readiness, health, stop));
+            tasks.add(|stop| indexes::watch(readiness, health, stop));
         }
     }
 }
 
-/// What all streams share, once the cluster is known.
+/// What all streams share after the cluster is connected.
 pub(super) struct Shared<'a> {
     pub(super) cluster: &'a Arc<dyn Cluster>,
     pub(super) start: Instant,

@@ -1,7 +1,7 @@
-//! Handlers that nothing can be decided about for now: their filters failed, or indexes that their scripts use are not complete.
+//! Undecided handlers: their filters have failed, or indexes that their scripts use are incomplete.
 //!
-//! All other handlers are served meanwhile. When a cycle has nothing else to do, it waits here until something can be decided.
-//! Before: `cycle.rs`. What is remembered: `logic/undecided`.
+//! All other handlers are called meanwhile. A cycle with nothing else to do waits here until something can be decided. Before:
+//! `cycle.rs`. The remembered state: `logic/undecided`.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -9,14 +9,14 @@ use futures::future;
 use tokio::time::Instant;
 
 use super::{
-    change::{Changing, Scene, Settling, kwargs},
+    change::{ChangeContext, Changing, Settling, kwargs},
     conclusion::Next,
     cycle::{Cycle, Pass},
     delivery::Wanted,
     error::CycleError,
     generation::StreamContext,
     memory::Memory,
-    place::Place,
+    permits::WorkerPermit,
     queue::Queue,
 };
 use crate::handling::asking::{ANSWER_MAX, FilterRetries};
@@ -33,36 +33,36 @@ use crate::logic::{
 };
 use crate::ports::{LoggerKind, ObjectDetail, until};
 
-/// What one cycle knows about undecided handlers from its beginning.
+/// What one cycle knows about undecided handlers from its start.
 pub(super) struct FilterContext {
     /// The scripts that wait for indexes.
     waiting: Arc<BTreeSet<ScriptId>>,
-    /// When all filters should have been asked.
+    /// The time when all filters must have returned.
     deadline: Instant,
 }
 
-/// What became of a change.
+/// How far a change was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handled {
-    /// Nothing yet: something else comes first.
+    /// Not at all: something else comes first.
     Later,
-    /// It is not known of all handlers whether they want it.
+    /// Some handlers are undecided about it.
     InPart,
-    /// It is known of all handlers.
+    /// All handlers are decided about it.
     ByAll,
 }
 
-/// What a cycle waits for that has nothing else to do.
+/// What a cycle with nothing else to do waits for.
 pub(super) struct Wait<'a> {
     pub(super) serving: &'a StreamContext,
     pub(super) queue: &'a Queue,
-    pub(super) place: &'a Place,
+    pub(super) permit: &'a WorkerPermit,
     pub(super) memory: &'a Memory,
     pub(super) filters: &'a FilterContext,
 }
 
 impl FilterContext {
-    /// At the beginning of a cycle, before it is known which indexes are complete.
+    /// Creates it at the start of a cycle, before the complete indexes are known.
     pub(super) fn new(memory: &mut Memory) -> Self {
         if let Some(undecided) = &mut memory.undecided {
             undecided.begin();
@@ -70,19 +70,19 @@ impl FilterContext {
         FilterContext { waiting: Arc::default(), deadline: Instant::now() + ANSWER_MAX }
     }
 
-    /// Notes which scripts wait for indexes, after the cycle itself has waited since `start`.
+    /// Stores the scripts that wait for indexes, after the cycle itself has waited since `start`.
     pub(super) fn wait_for(&mut self, scripts: BTreeSet<ScriptId>, start: Instant) {
         self.waiting = Arc::new(scripts);
         // The wait for indexes does not count.
         self.deadline += start.elapsed();
     }
 
-    /// No answers yet, for one cause.
+    /// Returns an empty set of answers for one cause.
     pub(super) fn answers(&self) -> Answers {
         Answers::without(&self.waiting)
     }
 
-    /// How filters are asked.
+    /// Returns the rules for filter calls and their retries.
     pub(super) fn retries<'a>(
         &self,
         serving: &'a StreamContext,
@@ -92,12 +92,12 @@ impl FilterContext {
         FilterRetries { undecided, delays, start: serving.start, deadline: self.deadline }
     }
 
-    /// Whether a handler waits for indexes.
+    /// Returns whether a handler waits for indexes.
     pub(super) fn waits(&self, handler: &Handler) -> bool {
         self.waiting.contains(&handler.function.script)
     }
 
-    /// Ends the cycle: forgets the handlers that could be decided about.
+    /// Ends the cycle: removes the handlers that were decided.
     pub(super) fn end(memory: &mut Memory, now: Duration) {
         let Some(undecided) = &mut memory.undecided else { return };
         undecided.end(now);
@@ -108,7 +108,7 @@ impl FilterContext {
 }
 
 impl Cycle<'_> {
-    /// Handles a change, as far as it can be decided who wants it.
+    /// Handles a change, as far as the handlers for it can be decided.
     pub(super) async fn handle(
         &mut self,
         change: Change,
@@ -118,7 +118,7 @@ impl Cycle<'_> {
     ) -> Result<Handled, CycleError> {
         let undecided = self.undecided(&change, pass, answers).await;
         if undecided.iter().any(|it| pass.filters.waits(it)) {
-            // It will see the change as it is then, and all others with it.
+            // The handler will see the latest change later, together with all others.
             return Ok(Handled::Later);
         }
         let object = Arc::clone(&self.event.object);
@@ -132,7 +132,7 @@ impl Cycle<'_> {
                 return Ok(Handled::Later);
             }
         }
-        let scene = Scene {
+        let context = ChangeContext {
             serving: self.serving,
             logger: &self.logger.with_kind(LoggerKind::Full),
             object: &object,
@@ -143,15 +143,15 @@ impl Cycle<'_> {
         let is_held = is_held || !undecided.is_empty() || overtaken.is_some();
         let persistence = &self.serving.settings.persistence;
         self.memory.has_failed = !Failed::of(persistence, object.body()).is_empty();
-        let (memory, queue, place) = (&mut *self.memory, self.queue, self.place);
+        let (memory, queue, permit) = (&mut *self.memory, self.queue, self.permit);
         let filters = pass.filters;
-        let changing = Changing { scene, memory, filters, queue, place, is_held };
+        let changing = Changing { context, memory, filters, queue, permit, is_held };
         wanted.settling = changing.run(change.clone(), answers).await?;
         let now = self.serving.clock.now();
         let is_finished =
             wanted.settling.as_ref().is_none_or(|it| it.settlement(now).delays.is_empty());
         match overtaken {
-            // What has just ended is recorded first.
+            // The change that has just ended is recorded first.
             Some(before) if is_finished && self.is_recorded(wanted) => {
                 self.complete(&undecided);
                 wanted.settling = Some(before);
@@ -162,15 +162,15 @@ impl Cycle<'_> {
         Ok(if undecided.is_empty() { Handled::ByAll } else { Handled::InPart })
     }
 
-    /// Whether there is nothing to record that is not on the object.
+    /// Returns whether everything to record is already on the object.
     fn is_recorded(&self, wanted: &mut Wanted) -> bool {
         let Wanted { settling, attempts, .. } = wanted;
         let body = self.event.object.body();
         settling.as_ref().is_none_or(|it| it.own(self.serving, body, attempts).is_empty())
     }
 
-    /// The handlers of which nobody knows whether they want the change. It does not end without them; a deletion waits only for
-    /// those that can hold it.
+    /// Returns the handlers that are undecided about the change. The change does not end without them; a deletion waits only for
+    /// those that require the finalizer.
     async fn undecided(
         &mut self,
         change: &Change,
@@ -195,8 +195,8 @@ impl Cycle<'_> {
         undecided
     }
 
-    /// The end of a change that all handlers have finished but the undecided ones, if the object has changed again since then: the
-    /// others must see that as a change of its own.
+    /// Returns the end of a change that all handlers except the undecided ones have finished, if the object has changed again since
+    /// then: the others must see that as a separate change.
     fn overtaken(&self, change: &Change) -> Result<Option<Settling>, CorruptState> {
         let undecided = self.memory.undecided.as_ref();
         let Some(seen) = undecided.and_then(|it| it.overtaken(change)) else { return Ok(None) };
@@ -204,7 +204,7 @@ impl Cycle<'_> {
         Settling::of_overtaken(change, Arc::clone(seen), self.serving, body).map(Some)
     }
 
-    /// Notes that an overtaken change ends, without these handlers.
+    /// Completes an overtaken change without these handlers.
     fn complete(&mut self, undecided: &[Arc<Handler>]) {
         self.memory.undecided.iter_mut().for_each(|it| it.unsettle());
         self.memory.handled_once = true;
@@ -219,7 +219,7 @@ impl Cycle<'_> {
         self.logger.log(LogLevel::Warning, &text);
     }
 
-    /// Remembers what all handlers have finished but these.
+    /// Stores that all handlers except these have finished the change.
     fn settle(&mut self, change: &Change, undecided: &[Arc<Handler>], is_finished: bool) {
         if undecided.is_empty() {
             self.memory.undecided.iter_mut().for_each(|it| it.unsettle());
@@ -230,14 +230,14 @@ impl Cycle<'_> {
 }
 
 impl Wait<'_> {
-    /// Whether there is anything to wait for that is not certain to come later than all of this.
+    /// Returns whether there is something to wait for that may come before all of these delays.
     pub(super) fn comes_before(&self, delays: &[Duration]) -> bool {
         let pause = self.pause();
         self.is_for_indexes() || pause.is_some_and(|it| delays.iter().all(|delay| it < *delay))
     }
 
-    /// Waits until something can be decided, or newer events come. Nothing if everything is decided.
-    /// Also until one of these delays is over.
+    /// Waits until something can be decided, newer events arrive, or one of these delays is over. Returns at once if everything is
+    /// decided.
     pub(super) async fn run(self, delays: &[Duration]) -> Next {
         let pause = self.pause();
         if pause.is_none() && !self.is_for_indexes() {
@@ -246,7 +246,7 @@ impl Wait<'_> {
         let due = delays.iter().copied().chain(pause).min().map(|it| Instant::now() + it);
         let wait = async {
             tokio::select! {
-                biased; // a newer event tells more than the others
+                biased; // a newer event comes first
                 () = self.queue.pressure() => Next::Event,
                 () = until(due) => Next::Again,
                 () = self.opening() => Next::Again,
@@ -254,8 +254,8 @@ impl Wait<'_> {
                 () = self.serving.replaced.cancelled() => Next::Again,
             }
         };
-        // Others may work meanwhile.
-        self.place.without(wait).await
+        // Other workers may run meanwhile.
+        self.permit.release_while(wait).await
     }
 
     fn pause(&self) -> Option<Duration> {
@@ -277,7 +277,7 @@ impl Wait<'_> {
         self.serving.open_for(self.filters.waiting.iter()).await;
     }
 
-    /// A daemon that was told to stop may have ended.
+    /// Waits until a daemon that was told to stop has ended.
     async fn exit(&self) {
         match &self.memory.background {
             Some(background) => background.exit().await,

@@ -1,7 +1,7 @@
-//! Handlers of raw events.
+//! Calls the handlers of raw events.
 //!
-//! Each script has a patch of its own for them, so that it is known who wants what although they run side by side.
-//! Before: `cycle.rs`. After: `change/attempts.rs`, which notes who wants what of the patch of the cycle.
+//! Handlers of one script share a separate patch, so that the author of each change is known although the scripts run concurrently.
+//! Before: `cycle.rs`. After: `change/attempts.rs`, which tracks the authors in the patch of the cycle.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,27 +20,27 @@ use crate::logic::{
     outcome::LogLevel,
     selection, state,
 };
-use crate::ports::{Cause, Emptied, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
+use crate::ports::{Cause, ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
 
-/// The handlers of one script, and what they want.
+/// The handlers of one script, and the changes that they request.
 struct Group {
     handlers: Vec<Arc<Handler>>,
     patch: SharedPatch,
     attempts: Attempts,
-    /// Also when the cycle fails.
-    _emptied: Emptied,
+    /// Drops the patch's functions, also if the cycle fails.
+    _clear: ClearOnDrop,
 }
 
 impl Group {
     fn of(handlers: Vec<Arc<Handler>>) -> Self {
         let patch = SharedPatch::default();
-        let emptied = Emptied(Arc::clone(&patch));
-        Group { handlers, patch, attempts: Attempts::default(), _emptied: emptied }
+        let clear = ClearOnDrop(Arc::clone(&patch));
+        Group { handlers, patch, attempts: Attempts::default(), _clear: clear }
     }
 }
 
 impl Cycle<'_> {
-    /// Calls the handlers of raw events, once each. Those of different scripts do not wait for each other.
+    /// Calls the handlers of raw events, once each. Those of different scripts run concurrently.
     pub(super) async fn watch(
         &mut self,
         attempts: &Attempts,
@@ -50,7 +50,7 @@ impl Cycle<'_> {
         let all = &serving.handlers.watching;
         let (handlers, event_type) = match self.calls.take_watching() {
             HandlerSet::All => (all.clone(), self.event.event_type),
-            // Nothing has happened: they see the object as at a start.
+            // Nothing has happened to the object: new handlers see it as at a start.
             HandlerSet::Only(ids) => {
                 let is_new = |it: &&Arc<Handler>| ids.contains(&it.id);
                 (all.iter().filter(is_new).cloned().collect(), None)
@@ -85,7 +85,7 @@ impl Cycle<'_> {
     }
 }
 
-/// Calls handlers of raw events, one after another. Returns those that took too long, and for how long they are to rest.
+/// Calls handlers of raw events one after another. Returns those that took too long, and how long to skip them.
 async fn call_in_turn(
     serving: &StreamContext,
     Group { handlers, patch, attempts, .. }: &Group,

@@ -2,8 +2,8 @@
 //!
 //! Hop 3 of the walk. Before: `streams/`. After: `cycle.rs`, which joins all decisions.
 //!
-//! Each cycle is of one version of the handlers. A worker that waits when the next one takes over looks at its object again, with
-//! the new handlers; so does one whose cycle was running then, unless something newer brings the object back anyway.
+//! Each cycle uses one version of the handlers. When the next version takes over, a waiting worker runs another cycle with the new
+//! handlers; so does a worker in the middle of a cycle, unless something newer brings the object back anyway.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
@@ -17,7 +17,7 @@ use super::{
     expectation::Expectation,
     generation::{PendingCalls, SharedContext, StreamContext},
     memory::{Key, Memory},
-    place::Place,
+    permits::WorkerPermit,
     queue::{Event, Queue},
 };
 use crate::logic::{
@@ -26,39 +26,39 @@ use crate::logic::{
 };
 use crate::ports::{Logger, LoggerKind};
 
-/// Handles the events of one object until none comes any more, or until the stream has ended.
+/// Handles the events of one object until no more arrive, or until the stream has ended.
 ///
-/// What it changed comes back as an event, so a worker that changed something waits a while for it; another one leaves at
-/// once. Most objects of a listing need nothing, and there may be many thousands.
+/// Changes to the object come back as an event, so a worker that changed the object waits a while for that event; any other worker
+/// ends at once. Most objects of a listing need nothing, and there may be many thousands.
 pub(super) struct Worker {
-    /// Where it finds what all workers of the stream share.
+    /// The context shared by all workers of the stream.
     pub(super) shared: SharedContext,
     /// The object.
     pub(super) key: Key,
     /// Its events.
     pub(super) queue: Arc<Queue>,
-    /// Its place among the busy workers.
-    pub(super) place: Place,
-    /// Whether it may wait for more events of an object that it has changed; not where others wait for its place.
+    /// The worker's permit.
+    pub(super) permit: WorkerPermit,
+    /// Whether the worker may wait for more events of an object that it has changed; false where others wait for its permit.
     pub(super) lingers: bool,
 }
 
 impl Worker {
-    /// Works until there is nothing to do. The memory of the object outlives the worker.
+    /// Runs until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
         let mut expected: Option<Expectation> = None;
         let mut has_changed = false;
         while let Some(mut event) = self.next(expected.as_ref(), has_changed).await {
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event)) {
                 event.object = own.freshest(event.object);
-                // What it changed has come back: there is nothing more to wait for.
+                // The event of our own change has arrived: there is nothing more to wait for.
                 has_changed = false;
             }
             let is_listed = event.event_type.is_none() || event.for_indexes;
             let memories = Arc::clone(&self.shared.get().memories);
             let mut memory = memories.recall(&self.key, is_listed);
             let is_gone = event.event_type == Some(EventType::Deleted);
-            self.tell_background(&event, &mut memory);
+            self.show_to_daemons(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             let serving = self.shared.get();
             if let Some(object) = patched {
@@ -76,8 +76,8 @@ impl Worker {
         }
     }
 
-    /// Daemons and timers see the object as it is now, or that it is gone, whatever becomes of the cycle.
-    fn tell_background(&self, event: &Event, memory: &mut Memory) {
+    /// Shows daemons and timers the present object, or its deletion, regardless of the outcome of the cycle.
+    fn show_to_daemons(&self, event: &Event, memory: &mut Memory) {
         if event.event_type == Some(EventType::Deleted) {
             if let Some(background) = memory.background.take() {
                 background.dismiss(&self.shared.get().background, StopReason::ResourceDeleted);
@@ -89,7 +89,7 @@ impl Worker {
         }
     }
 
-    /// The next event; `None` when idle for long enough, or at the end.
+    /// Returns the next event; `None` when idle for long enough, or at the end.
     async fn next(&self, expected: Option<&Expectation>, has_changed: bool) -> Option<Event> {
         loop {
             let mut until = Instant::now();
@@ -108,10 +108,10 @@ impl Worker {
         }
     }
 
-    /// One cycle, behind the gate of the throttle. Gives the object as our last request has changed it.
+    /// Runs one cycle, delayed by the throttle. Returns the object as our last request has changed it.
     ///
-    /// A cycle that fails is repeated after a pause, unless something newer has come: an object is not left alone because the
-    /// API had a bad minute.
+    /// A failed cycle is repeated after a pause, unless something newer has arrived: an object must not be left alone after a
+    /// temporary failure of the API.
     async fn handle(
         &self,
         event: Event,
@@ -121,7 +121,7 @@ impl Worker {
         let mut serving = self.shared.get();
         let reference = Arc::new(event.object.header().reference_in(&serving.resource));
         let logger = Logger::of_object(LoggerKind::Local, reference);
-        let logger = logger.posting(&serving.facilities.posts);
+        let logger = logger.posting(&serving.services.posts);
         let is_gone = event.event_type == Some(EventType::Deleted);
         if !is_gone && !self.pass_throttle(&serving, memory, &logger).await {
             return None;
@@ -131,7 +131,7 @@ impl Worker {
         loop {
             let before = std::mem::replace(&mut serving, self.shared.get());
             calls.renew(&before, &serving);
-            // Its scripts may be gone from now on.
+            // This may end the scripts of the replaced generation.
             drop(before);
             if let Some(unsent) = &mut memory.unsent {
                 unsent.drop_replaced(&serving.handlers);
@@ -139,26 +139,26 @@ impl Worker {
             let cycle = Cycle {
                 serving: &serving,
                 queue: &self.queue,
-                place: &self.place,
+                permit: &self.permit,
                 memory,
                 event: event.clone(),
                 logger: &logger,
                 expected,
                 calls: &mut calls,
             };
-            // A bug in one cycle must not take the operator down: it costs this object a pause.
-            // In a box of its own, which goes with it: a worker that only waits should be small.
+            // A bug in one cycle must not stop the operator: it only delays this object. The cycle is boxed and freed afterwards,
+            // so that a waiting worker stays small.
             let cycle = Box::pin(cycle.run(&mut patched));
             let ended = AssertUnwindSafe(cycle).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
-            // Also after a panic in the middle of it: one object must not hold all others back.
+            // Also after a panic in the cycle: one object must not hold up all others.
             serving.hold.passed(event.object.header());
             let error = match ended {
                 Ok(next) => {
                     memory.throttle = None;
                     match next {
                         Next::Anew => continue,
-                        // Also if it goes with our finalizer: it shows the version then that it had.
+                        // Also if our finalizer's removal deletes the object: the response then shows its previous version.
                         Next::Coming => return patched,
                         Next::Event if !self.is_outdated(&serving, &event, patched.as_deref()) => {
                             return patched;
@@ -172,7 +172,7 @@ impl Worker {
             };
             calls.end();
             if !self.throttle(&serving, memory, &logger, &error).await {
-                // What was done is still to be sent, but what comes next is decided by the newer event.
+                // The changes must still be sent, but the newer event decides the next step.
                 if let Some(unsent) = &mut memory.unsent {
                     unsent.left = None;
                 }
@@ -181,7 +181,7 @@ impl Worker {
         }
     }
 
-    /// Whether the handlers have changed during the cycle, and nothing else will bring the object back to the new ones.
+    /// Returns whether the handlers have changed during the cycle and nothing else will bring the object to the new ones.
     fn is_outdated(
         &self,
         serving: &StreamContext,
@@ -197,7 +197,7 @@ impl Worker {
             && !self.queue.has_ended()
     }
 
-    /// Waits out what is left of a pause; tells whether to go on with the event.
+    /// Waits for the rest of a pause; returns whether to handle the event.
     async fn pass_throttle(
         &self,
         serving: &StreamContext,
@@ -211,7 +211,7 @@ impl Worker {
         self.rest(serving, throttle, logger).await
     }
 
-    /// After an error: a pause, in which newer events wait, but do not get lost. Tells whether to try again.
+    /// Pauses after an error; newer events wait meanwhile and are not lost. Returns whether to try again.
     async fn throttle(
         &self,
         serving: &StreamContext,
@@ -222,7 +222,7 @@ impl Worker {
         let throttle = memory.throttle.get_or_insert_default();
         let delays = &serving.settings.queueing.error_delays;
         let Some(line) = throttle.failed(delays, serving.uptime(), &error.to_string()) else {
-            // Without delays there is no pause and no other try, but nobody wants an error to go unseen.
+            // Without delays there is no pause and no retry, but the error must be visible.
             logger.log(LogLevel::Error, &format!("An unexpected error: {error}"));
             return false;
         };
@@ -230,7 +230,7 @@ impl Worker {
         self.rest(serving, throttle, logger).await
     }
 
-    /// Sleeps through the pause; tells whether to go on: it is over, or there are other handlers, which may do better.
+    /// Sleeps through the pause; returns whether to continue: the pause is over, or the handlers have changed and may succeed.
     async fn rest(
         &self,
         serving: &StreamContext,
@@ -240,7 +240,7 @@ impl Worker {
         let Some(remaining) = throttle.remaining(serving.uptime()) else { return true };
         let until = Instant::now() + remaining;
         tokio::select! {
-            biased; // when several are true at once, the pause was complete; a newer event tells more than a reload
+            biased; // a complete pause comes first, then a newer event, then a reload
             () = time::sleep_until(until) => {}
             () = self.queue.pressure() => {}
             () = serving.replaced.cancelled() => return true,
@@ -261,13 +261,13 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
 mod tests {
     use super::Worker;
 
-    /// The size of the future that a function makes of one argument.
+    /// Returns the size of the future that a function makes of one argument.
     fn size_of_future<A, F: Future>(_: impl Fn(A) -> F) -> usize {
         size_of::<F>()
     }
 
     #[test]
-    fn a_worker_that_waits_is_small() {
+    fn a_waiting_worker_is_small() {
         let size = size_of_future(Worker::run);
         assert!(size < 2048, "{size} bytes");
     }

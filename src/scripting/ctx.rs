@@ -53,7 +53,7 @@ pub(crate) fn known(name: &str) -> Cow<'static, str> {
 
 /// Returns the error of reading a field that no `ctx` has; `None` if there is such a field, be it in other handlers.
 pub(crate) fn unknown(invocation: &Invocation, name: &str) -> Option<String> {
-    let indexes = || invocation.facilities.indexes.all().map(Index::id);
+    let indexes = || invocation.services.indexes.all().map(Index::id);
     if names().any(|it| it == name) || indexes().any(|it| **it == *name) {
         return None;
     }
@@ -75,7 +75,7 @@ pub(crate) fn is_live(name: &str) -> bool {
 /// The kwarg of this name for this call.
 pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
     // The ids of indexes are names of the script, so they come before ours.
-    if let Some(index) = invocation.facilities.indexes.get(name) {
+    if let Some(index) = invocation.services.indexes.get(name) {
         return Kwarg::Index(index.clone());
     }
     match name {
@@ -97,7 +97,7 @@ pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
     match &invocation.cause {
         Cause::Activity(cause) => of_activity(cause, name),
         Cause::Object(cause) if name == "conditions" => {
-            Kwarg::Conditions(Conditions::new(cause.clone(), invocation.facilities.clock))
+            Kwarg::Conditions(Conditions::new(cause.clone(), invocation.services.clock))
         }
         Cause::Object(cause) => of_object(cause, name),
     }

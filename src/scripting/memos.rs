@@ -70,7 +70,7 @@ impl Memos {
                 "the result has {entries} entries: an object has up to {ENTRIES_MAX} in an index"
             ));
         }
-        let Some(index) = call.facilities.indexes.get(&call.handler.id) else { return Ok(()) };
+        let Some(index) = call.services.indexes.get(&call.handler.id) else { return Ok(()) };
         let mut known = self.indexes.lock();
         known.insert(Arc::clone(index.id()), Arc::clone(index.bytes()));
         let held: usize = known.values().map(|it| it.load(Ordering::Relaxed)).sum();

@@ -14,7 +14,7 @@ use crate::logic::{
     outcome::RaisedKind,
     posting::{self, Note},
 };
-use crate::ports::{Invocation, Post};
+use crate::ports::{Invocation, QueuedEvent};
 use crate::settings::Posting;
 
 /// One of the functions.
@@ -91,14 +91,14 @@ pub(crate) fn post(
     let said = function.read(rest).map_err(named)?;
     let mut about = Vec::new();
     collect(&objects, present, &mut about).map_err(named)?;
-    let posts = &present.facilities.posts;
+    let posts = &present.services.posts;
     let settings = posts.settings();
     let backoffs = said.backoffs.clone().unwrap_or_else(|| settings.default_backoffs.clone());
     let Some(note) = function.note(&settings, said, error.as_ref()).map_err(named)? else {
         return Ok(());
     };
     for about in about {
-        posts.post(Post { about, note: note.clone(), backoffs: backoffs.clone() });
+        posts.post(QueuedEvent { about, note: note.clone(), backoffs: backoffs.clone() });
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::ports::{
     SharedPatch,
 };
 
-/// Returns the first call about an object that was created. What the handler changes goes into the patch.
+/// Returns the first call for an object that was created. Changes that the handler requests go into the patch.
 pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invocation {
     let object = Object::from_value(body);
     let change = ChangeCause {
@@ -41,7 +41,7 @@ pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invo
         cause: Cause::Object(cause),
         memo: Memo::default(),
         logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-        facilities: Arc::default(),
+        services: Arc::default(),
         children: None,
     }
 }

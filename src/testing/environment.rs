@@ -1,4 +1,4 @@
-//! The cluster of a test, its clock, and what its users do.
+//! The cluster of a test, its clock, and the actions of its users.
 
 use std::{sync::Arc, time::Duration};
 
@@ -74,7 +74,7 @@ impl Environment {
         time::sleep_until(self.start + moment).await;
     }
 
-    /// Creates an object as a user. The server must serve its kind, and the object must be new.
+    /// Creates an object as a user. The server must serve its kind, and the object must not exist.
     #[track_caller]
     pub fn create(&self, object: Value) -> Value {
         let resource = self.resource_of(&object);
@@ -89,14 +89,15 @@ impl Environment {
         }
     }
 
-    /// Merges a patch into an object as a user; it must exist. `place` is `NAMESPACE/NAME`, or a name for cluster-scoped objects.
+    /// Merges a patch into an object as a user. The object must exist. `place` is `NAMESPACE/NAME`, or a name for cluster-scoped
+    /// objects.
     #[track_caller]
     pub fn edit(&self, resource: &str, place: &str, merge: Value) -> Value {
         let (namespace, name) = place.split_once('/').unwrap_or(("", place));
         self.server.merge(resource, namespace, name, merge).expect("the object exists")
     }
 
-    /// Deletes an object as a user; it must exist. `place` as in [`Environment::edit`].
+    /// Deletes an object as a user. The object must exist. `place` as in [`Environment::edit`].
     #[track_caller]
     pub fn delete(&self, resource: &str, place: &str) {
         let (namespace, name) = place.split_once('/').unwrap_or(("", place));
@@ -110,7 +111,7 @@ impl Environment {
         self.server.get(resource, namespace, name).expect("the object exists")
     }
 
-    /// Refuses requests of this method whose path contains this part from now on. An empty method matches all.
+    /// From now on, refuses requests of this method whose path contains this part. An empty method matches all.
     pub fn refuse(&self, code: u16, method: &str, part: &str) {
         let effect = Effect::Refuse { code, retry_after_seconds: None };
         self.server.fault(Fault::always(effect).on(method, part));

@@ -13,18 +13,18 @@ use serde_json::json;
 use tokio::{sync::Notify, time};
 use tower::Service as _;
 
-/// What happens to a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// The server answers it.
+    /// The server responds.
     Pass,
-    /// The server gets it after this time.
+    /// The server receives the request after this time.
     Delay(Duration),
-    /// The connection answers with this status; the server does not get it.
+    /// The connection responds with this status; the server does not receive the request.
     Refuse(u16),
-    /// The server does not get it, and no response comes.
+    /// The server does not receive the request, and no response arrives.
     Hang,
-    /// The server handles it, but no response comes.
+    /// The server handles the request, but no response arrives.
     LoseResponse,
 }
 
@@ -38,9 +38,9 @@ pub struct Link {
     /// `None`: connections are refused.
     server: Arc<Mutex<Option<ApiServer>>>,
     rule: Arc<Mutex<Rule>>,
-    /// Changes what passes, if there is something to change.
+    /// Changes the responses that pass, if set.
     edit: Arc<Mutex<Option<Edit>>>,
-    /// How late the lines of watches arrive.
+    /// The delay of lines of watches.
     lag: Arc<Mutex<Duration>>,
     lost: Arc<Notify>,
 }
@@ -59,27 +59,27 @@ impl Link {
         }
     }
 
-    /// Decides with this function what happens to requests from now on.
+    /// From now on, this function decides the fate of requests.
     pub fn set_rule(&self, rule: impl Fn(&Request<Body>) -> Fate + Send + Sync + 'static) {
         *self.rule.lock() = Arc::new(rule);
     }
 
-    /// Lets this happen to all requests from now on.
+    /// Sets the fate of all requests from now on.
     pub fn set(&self, fate: Fate) {
         self.set_rule(move |_| fate);
     }
 
-    /// Changes all responses with this function from now on: whole bodies, and lines of watches.
+    /// From now on, changes all responses with this function: whole bodies, and lines of watches.
     pub fn edit(&self, edit: impl Fn(Bytes) -> Bytes + Send + Sync + 'static) {
         *self.edit.lock() = Some(Arc::new(edit));
     }
 
-    /// Delays each line of a watch by this time from now on.
+    /// From now on, delays each line of a watch by this time.
     pub fn lag(&self, lag: Duration) {
         *self.lag.lock() = lag;
     }
 
-    /// Replaces the server; without one, connections are refused. Returns the one before.
+    /// Replaces the server; without one, connections are refused. Returns the previous server.
     pub fn replace(&self, server: Option<ApiServer>) -> Option<ApiServer> {
         std::mem::replace(&mut self.server.lock(), server)
     }
@@ -89,7 +89,7 @@ impl Link {
         self.server.lock().clone().expect("a server")
     }
 
-    /// Waits until a request gets no response.
+    /// Waits until a request has received no response.
     pub async fn lost(&self) {
         self.lost.notified().await;
     }
@@ -125,7 +125,7 @@ impl Link {
 }
 
 impl Link {
-    /// The body as it arrives: changed, and late.
+    /// Returns the body as it arrives: changed, and delayed.
     fn passed(self, body: ResponseBody, is_watch: bool) -> ResponseBody {
         let frames = BodyStream::new(body).then(move |frame| {
             let (edit, lag) = (self.edit.lock().clone(), *self.lag.lock());

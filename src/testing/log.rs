@@ -56,15 +56,15 @@ impl Visit for LogLine {
     }
 }
 
-/// Passes each line of this thread, and of the script threads that it starts, to a function while the guard lives: lines up to this
+/// Passes log lines to a function while the guard lives: lines of this thread and of the script threads that it starts, up to this
 /// level, of targets that start with `target`.
 pub fn capture_log(
     target: &'static str,
     level: Level,
     write: impl Fn(LogLine) + Send + Sync + 'static,
 ) -> DefaultGuard {
-    /// While there is only one subscriber, `tracing` asks that of the thread which comes to a line first whether the line is
-    /// wanted, and keeps the answer. In another test's thread there may be none. So there are always two.
+    /// With only one subscriber, `tracing` asks that of the first thread that reaches a line whether the line is wanted, and caches
+    /// the answer. In another test's thread there may be no subscriber. So there are always two.
     static SECOND: OnceLock<Dispatch> = OnceLock::new();
     SECOND.get_or_init(|| Dispatch::new(registry()));
     let capture = Capture { target, level, runtime: Handle::current(), write: Box::new(write) };
@@ -74,13 +74,13 @@ pub fn capture_log(
 struct Capture {
     target: &'static str,
     level: Level,
-    /// Scripts log from their own threads, which get the virtual time from here.
+    /// Scripts log from their own threads, which take the virtual time from here.
     runtime: Handle,
     write: Box<dyn Fn(LogLine) + Send + Sync>,
 }
 
 impl<S: Subscriber> Layer<S> for Capture {
-    /// As on the command line: some lines are only formatted if debug lines are wanted.
+    /// As on the command line: some lines are only formatted if debug lines are enabled.
     fn enabled(&self, metadata: &Metadata<'_>, _context: Context<'_, S>) -> bool {
         *metadata.level() <= self.level
     }
@@ -97,7 +97,7 @@ impl<S: Subscriber> Layer<S> for Capture {
     }
 }
 
-/// Remembers log lines while it lives.
+/// Collects log lines while it lives.
 pub struct LogCapture {
     lines: Arc<Mutex<Vec<LogLine>>>,
     #[expect(dead_code, reason = "lines are captured while it lives")]
@@ -105,7 +105,7 @@ pub struct LogCapture {
 }
 
 impl LogCapture {
-    /// Remembers the lines of targets that start with this, at debug level and above.
+    /// Collects the lines of targets that start with this, at debug level and above.
     pub fn of(target: &'static str) -> Self {
         let lines = Arc::<Mutex<Vec<_>>>::default();
         let seen = Arc::clone(&lines);
@@ -125,12 +125,12 @@ impl LogCapture {
         lines.join("\n")
     }
 
-    /// Returns how many messages contain this text.
+    /// Returns the number of messages that contain this string.
     pub fn count(&self, text: &str) -> usize {
         self.lines.lock().iter().filter(|it| it.message.contains(text)).count()
     }
 
-    /// Returns whether a message contains this text.
+    /// Returns whether a message contains this string.
     pub fn has(&self, text: &str) -> bool {
         self.count(text) > 0
     }

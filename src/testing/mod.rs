@@ -1,7 +1,7 @@
 //! The fixture of tests and benchmarks: an embedded API server, operators that run on it, and one virtual clock.
 //!
 //! [`Environment`] is the cluster with its users, [`Running`] is an operator, [`NativeScripts`] are handlers in Rust. [`Link`] is a
-//! connection that fails on demand; [`CallLog`] and [`LogCapture`] remember what happened. `tests/README.md` says when to use them.
+//! connection that fails on demand; [`CallLog`] and [`LogCapture`] record what happened. `tests/README.md` says when to use them.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod calls;
@@ -34,7 +34,7 @@ use crate::ports::{Clock, Cluster, Health, Scripts};
 use crate::reactor::{Connect, Connecting, Operator, Scope};
 use kopf_apiserver::ApiServer;
 
-/// Returns an operator of the whole cluster behind a client, with the default settings. Its clock shows 1970 and follows tokio's.
+/// Returns a cluster-wide operator behind a client, with the default settings. Its clock shows 1970 and follows tokio's.
 pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Client) -> Operator {
     Operator {
         scripts,

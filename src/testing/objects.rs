@@ -3,7 +3,7 @@
 use kopf_apiserver::ResourceDef;
 use serde_json::{Value, json};
 
-/// [`examples`], as messages of the embedded server name it.
+/// The name of [`examples`] in messages of the embedded server.
 pub const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
 /// Returns the resource that most tests and benchmarks use.
@@ -11,7 +11,7 @@ pub fn examples() -> ResourceDef {
     ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample")
 }
 
-/// Returns the resource with which operators of the whole cluster find each other.
+/// Returns the peering resource of cluster-wide operators.
 pub fn cluster_peering(group: &str) -> ResourceDef {
     let mut resource = ResourceDef::new(group, "v1", "clusterkopfpeerings", "ClusterKopfPeering");
     resource.namespaced = false;

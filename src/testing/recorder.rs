@@ -1,11 +1,11 @@
-//! What handlers did, and when.
+//! Records what handlers did, and when.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Lines with the time since the start of the log. Clones share the lines.
+/// Lines with the time since the start of the log. Clones share them.
 #[derive(Clone)]
 pub struct CallLog {
     start: Instant,
@@ -13,7 +13,7 @@ pub struct CallLog {
 }
 
 impl Default for CallLog {
-    /// Starts now.
+    /// Starts the log now.
     fn default() -> Self {
         CallLog { start: Instant::now(), lines: Arc::default() }
     }
@@ -25,7 +25,7 @@ impl CallLog {
         self.lines.lock().push((self.start.elapsed(), line.into()));
     }
 
-    /// Adds a line when the result is dropped, unless it is disarmed: so a cancelled call is seen.
+    /// Adds a line when the result is dropped, unless it is disarmed: this makes a cancelled call visible.
     pub fn add_on_drop(&self, line: String) -> OnDrop<impl FnOnce() + use<>> {
         let log = self.clone();
         OnDrop::new(move || log.add(line))
@@ -41,7 +41,7 @@ impl CallLog {
         self.lines.lock().iter().map(|(_, line)| line.clone()).collect()
     }
 
-    /// Returns the seconds of the lines that contain this text.
+    /// Returns the seconds of the lines that contain this string.
     pub fn seconds_of(&self, text: &str) -> Vec<u64> {
         let lines = self.lines.lock();
         lines.iter().filter(|(_, line)| line.contains(text)).map(|(at, _)| at.as_secs()).collect()
@@ -60,7 +60,7 @@ impl CallLog {
     }
 }
 
-/// Each line with its second.
+/// Formats each line with its second.
 impl fmt::Display for CallLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.timed().iter().try_for_each(|(at, line)| writeln!(f, "{} {line}", at.as_secs()))
@@ -71,12 +71,12 @@ impl fmt::Display for CallLog {
 pub struct OnDrop<F: FnOnce()>(Option<F>);
 
 impl<F: FnOnce()> OnDrop<F> {
-    /// Calls this function on drop.
+    /// Sets the function to call on drop.
     pub fn new(call: F) -> Self {
         OnDrop(Some(call))
     }
 
-    /// Drops it without the call.
+    /// Drops the value without the call.
     pub fn disarm(mut self) {
         self.0 = None;
     }

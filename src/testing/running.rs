@@ -1,4 +1,4 @@
-//! An operator that runs in a test.
+//! A running operator in a test.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::logic::generation::{Changes, Generation};
 use crate::ports::{Candidate, Health, Rejection};
 use crate::reactor::{self, Failure, Operator};
 
-/// What became of a generation of scripts.
+/// The answer to a new generation of scripts.
 pub type Answer = Result<Changes, Rejection>;
 
-/// An operator that runs. Dropping it ends it at once, as `kill -9` does.
+/// A running operator. Dropping it ends it at once, like `kill -9`.
 pub struct Running {
     /// Its health.
     pub health: Health,
-    /// Where new generations of its scripts go.
+    /// Receives new generations of its scripts.
     pub reloads: mpsc::Sender<Candidate>,
     stop: CancellationToken,
     task: JoinSet<Result<(), Failure>>,
@@ -47,24 +47,24 @@ impl Running {
         Running { health, reloads, stop, task }
     }
 
-    /// Asks it to stop, and does not wait.
+    /// Asks the operator to stop, and does not wait.
     pub fn cancel(&self) {
         self.stop.cancel();
     }
 
-    /// Asks it to stop, and waits until it has. Panics if it fails.
+    /// Asks the operator to stop, and waits until it has. Panics if it fails.
     pub async fn stop(self) {
         self.cancel();
         self.end().await.expect("the operator succeeds");
     }
 
-    /// Waits until it has ended by itself, or after [`Running::cancel`].
+    /// Waits until the operator has ended, by itself or after [`Running::cancel`].
     pub async fn end(mut self) -> Result<(), Failure> {
         let ended = self.task.join_next().await.expect("one task");
         ended.expect("the operator does not panic")
     }
 
-    /// Sends a new generation of scripts. Returns where the answer arrives.
+    /// Sends a new generation of scripts. Returns the receiver of the answer.
     pub async fn propose(&self, generation: Generation) -> oneshot::Receiver<Answer> {
         let (verdict, answer) = oneshot::channel();
         let candidate = Candidate { generation, verdict, withdrawn: CancellationToken::new() };
@@ -78,7 +78,7 @@ impl Running {
     }
 }
 
-/// Runs a test on one thread whose clock is paused: time passes only while everything waits. Tasks that are not `Send`, such as the
+/// Runs a test on one thread with a paused clock: time passes only while everything waits. Tasks that are not `Send`, such as the
 /// scripts of [`crate::scripting::Placement::CurrentRuntime`], can be spawned in it.
 pub fn run_paused<T>(test: impl Future<Output = T>) -> T {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();

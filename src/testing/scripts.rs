@@ -1,4 +1,4 @@
-//! Closures as scripts: for tests of the reactor that need no language.
+//! Rust closures as scripts: for tests of the reactor that need no script language.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ enum Native {
     Transform(Transform),
 }
 
-/// A table of closures that answers for one imaginary script.
+/// A table of closures that acts as one script.
 #[derive(Clone, Default)]
 pub struct NativeScripts(Arc<Mutex<Vec<Native>>>);
 
@@ -43,7 +43,7 @@ impl NativeScripts {
         self.add(name, Native::Call(Arc::new(call)))
     }
 
-    /// Adds a filter callback.
+    /// Adds a filter function.
     pub fn filter(
         &self,
         name: &str,
@@ -64,7 +64,7 @@ impl NativeScripts {
         self.add(name, Native::Choice(Arc::new(choice)))
     }
 
-    /// Adds a function that is called for what it returns.
+    /// Adds a function that is called for its return value.
     pub fn computation(
         &self,
         name: &str,

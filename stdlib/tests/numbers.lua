@@ -97,7 +97,7 @@ metrics.counter("backups_total", 2, { labels = { result = "ok" }, help = "Backup
 metrics.gauge("queue", 5)
 metrics.gauge_add("queue", -1)
 metrics.histogram("seconds", 0.3, { buckets = { 0.1, 1 } })
-fails(function() metrics.gauge("backups", 1) end, "metrics.gauge: `backups` is a counter already")
+fails(function() metrics.gauge("backups", 1) end, "metrics.gauge: `backups` is already a counter")
 fails(function() metrics.counter("Bad name") end, "metrics.counter: `name`: expected small letters, digits and `_`, with a letter in front, got \"Bad name\"")
 fails(function() metrics.counter("x", -1) end, "metrics.counter: `by`: expected a number of at least 0, got -1")
 local told
@@ -105,6 +105,6 @@ for i = 1, 2000 do
     local ok, problem = pcall(metrics.gauge, "many", 1, { labels = { i = i } })
     told = told or (not ok and problem)
 end
-check(strings.contains(told, "the script has 1000 series already"), true)
+check(strings.contains(told, "the script already has 1000 series"), true)
 log.info("a line", { of = "tests" })
 log.debug({ a = 1 })

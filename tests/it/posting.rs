@@ -8,7 +8,7 @@ use kopf::{
     cluster::KubeCluster,
     features::posting,
     logic::{object::ObjectRef, outcome::LogLevel, posting::Note},
-    ports::{Cluster, Logger, LoggerKind, Post, Posts},
+    ports::{Cluster, EventQueue, Logger, LoggerKind, QueuedEvent},
     settings::Settings,
     testing::{self, Environment, run_paused},
 };
@@ -23,7 +23,7 @@ const LONG: Duration = Duration::from_hours(1);
 /// A server, and whoever posts events to it.
 struct Office {
     env: Environment,
-    posts: Posts,
+    posts: EventQueue,
     stop: CancellationToken,
     task: JoinSet<()>,
 }
@@ -32,7 +32,7 @@ impl Office {
     fn open(settings: Settings, grace: Duration) -> Self {
         let env = Environment::new(ApiServer::builder());
         let settings = Arc::new(Mutex::new(settings));
-        let posts = Posts::new(Arc::clone(&settings));
+        let posts = EventQueue::new(Arc::clone(&settings));
         let (tell, told) = oneshot::channel();
         let settings = Arc::new(settings.lock().clone());
         let cluster = KubeCluster::over(testing::client(&env.server), settings);
@@ -46,7 +46,7 @@ impl Office {
     fn post(&self, name: &str, reason: &str) {
         let backoffs = [5, 5].map(Duration::from_secs).to_vec();
         let note = Note::new("Normal", reason, "told");
-        self.posts.post(Post { about: about(name), note, backoffs });
+        self.posts.post(QueuedEvent { about: about(name), note, backoffs });
     }
 
     /// Stops it and waits for its end; returns what the server got: second, status, reason.
@@ -198,10 +198,10 @@ fn one_object_does_not_fill_the_place_of_all_others() {
 
 #[test]
 fn a_full_queue_drops_what_is_new() {
-    let posts = Posts::default();
+    let posts = EventQueue::default();
     let note = Note::new("Normal", "Tested", "");
     for _ in 0..2000 {
-        posts.post(Post { about: about("a"), note: note.clone(), backoffs: Vec::new() });
+        posts.post(QueuedEvent { about: about("a"), note: note.clone(), backoffs: Vec::new() });
     }
     let mut inbox = posts.take().expect("nobody has it yet");
     let waiting = std::iter::from_fn(|| inbox.try_recv().ok()).count();
@@ -216,7 +216,7 @@ fn lines_of_full_loggers_are_events_from_the_level_of_the_settings_on() {
         settings.posting.loggers = loggers;
         settings.posting.enabled = enabled;
         settings.posting.level = level;
-        let posts = Posts::new(Arc::new(Mutex::new(settings)));
+        let posts = EventQueue::new(Arc::new(Mutex::new(settings)));
         let logger = Logger::of_object(kind, about("a")).posting(&posts);
         // Nothing before the settings are complete.
         logger.log(LogLevel::Error, "early");

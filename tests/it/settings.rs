@@ -148,7 +148,7 @@ fn check_script(name: &str, text: &str) {
                 }),
                 memo: Memo::default(),
                 logger: Logger::of_activity(),
-                facilities: Arc::default(),
+                services: Arc::default(),
                 children: None,
             }))
         };

@@ -20,8 +20,8 @@ use crate::logic::{
     outcome::{Ended, Raised},
 };
 use crate::ports::{
-    ActivityCause, Attempt, Cause, Clock, Cluster, Dial, Facilities, Health, HealthState, Indexes,
-    Invocation, Kube, Logger, Memo, NativeLogins, Posts, Scripts as _,
+    ActivityCause, Attempt, CallServices, Cause, Clock, Cluster, Dial, EventQueue, Health,
+    HealthState, Indexes, Invocation, Kube, Logger, Memo, NativeLogins, Scripts as _,
 };
 use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
@@ -169,12 +169,12 @@ impl Stage<'_> {
         let settings = Arc::new(Mutex::new(self.options.settings.clone()));
         let kube = Kube::default();
         kube.open(Arc::clone(&settings), dial(server.clone()));
-        let facilities = Facilities {
+        let services = CallServices {
             indexes: Indexes::default(),
-            posts: Posts::new(Arc::clone(&settings)),
+            posts: EventQueue::new(Arc::clone(&settings)),
             clock,
             kube,
-            ..Facilities::default()
+            ..CallServices::default()
         };
         let attempt = Attempt { retry: 0, started: clock.now(), runtime: Duration::ZERO };
         let cause = ActivityCause { activity: "test", settings, logins: NativeLogins::default() };
@@ -184,7 +184,7 @@ impl Stage<'_> {
             cause: Cause::Activity(cause),
             memo: Memo::default(),
             logger: Logger::of_activity().named("test"),
-            facilities: Arc::new(facilities),
+            services: Arc::new(services),
             children: None,
         }
     }

@@ -28,49 +28,49 @@ use crate::logic::{
 use crate::ports::Pauses;
 use crate::settings::Background;
 
-/// What is left for those that were given up, before they are cancelled at the end of the operator.
+/// Time until daemons whose stop was given up are cancelled, at the end of the operator.
 const HUNG_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The daemons and timers that run.
+/// The running daemons and timers.
 #[derive(Debug)]
 pub struct Daemons {
-    /// The task that brings them forward, and those that see the last ones of gone objects off.
+    /// The task that runs them, and the tasks that stop those of deleted objects.
     tasks: TaskTracker,
     /// Cancelled when the operator is dropped before it has ended.
     abandoned: CancellationToken,
     members: Mutex<Members>,
-    /// Those that have something to do, in order.
-    called: Mutex<VecDeque<Arc<Daemon>>>,
-    /// Notified of the first of them.
-    calls: Notify,
-    /// Notified when one ends.
+    /// The woken daemons, in order.
+    woken: Mutex<VecDeque<Arc<Daemon>>>,
+    /// Notified when a daemon is woken.
+    wakeups: Notify,
+    /// Notified when a daemon ends.
     exits: Notify,
     start: Instant,
-    /// Stands where calls have the object as it was at their beginning: those in the background see it as it is.
-    nobody: Arc<Object>,
+    /// A placeholder for the object in the cause of a call: daemons and timers read the live object instead.
+    placeholder: Arc<Object>,
 }
 
 #[derive(Default)]
 struct Members {
     running: BTreeMap<u64, Arc<Daemon>>,
-    /// When those that rest are due.
+    /// When the waiting ones are due.
     due: BTreeSet<(Nanos, u64)>,
-    /// How many were spawned: the next key.
+    /// The number of daemons spawned so far, which is the last key.
     spawned: u64,
-    /// There is a task that brings them forward.
+    /// Whether the driver task is running.
     has_driver: bool,
-    /// The operator ends: none starts any more.
+    /// Whether the operator is stopping: no new daemons start.
     is_closed: bool,
 }
 
-/// What comes next, when none has anything to do.
+/// What the driver waits for when no daemon is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// One is due after this time.
+    /// The next daemon is due after this time.
     Pause(Duration),
-    /// All wait for something else.
-    Call,
-    /// Nobody is left.
+    /// A wake-up: nothing is scheduled.
+    Wakeup,
+    /// Nothing: no daemons are left.
     End,
 }
 
@@ -80,27 +80,27 @@ impl Default for Daemons {
             tasks: TaskTracker::new(),
             abandoned: CancellationToken::new(),
             members: Mutex::default(),
-            called: Mutex::default(),
-            calls: Notify::new(),
+            woken: Mutex::default(),
+            wakeups: Notify::new(),
             exits: Notify::new(),
             start: Instant::now(),
-            nobody: Arc::new(Object::from_value(Value::Null)),
+            placeholder: Arc::new(Object::from_value(Value::Null)),
         }
     }
 }
 
 impl Daemons {
-    /// The clock of schedules and of changes.
+    /// Returns the clock of schedules and of changes.
     pub(super) fn uptime(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// An object that is not there.
-    pub(super) fn nobody(&self) -> Arc<Object> {
-        Arc::clone(&self.nobody)
+    /// Returns a placeholder object.
+    pub(super) fn placeholder(&self) -> Arc<Object> {
+        Arc::clone(&self.placeholder)
     }
 
-    /// Starts one; none at the end of the operator.
+    /// Starts a daemon or timer; returns `None` at the end of the operator.
     pub(super) fn spawn(
         self: &Arc<Self>,
         base: &Arc<Base>,
@@ -119,50 +119,50 @@ impl Daemons {
             self.spawn_task(Driver::of(self).run());
         }
         drop(members);
-        daemon.call_up();
+        daemon.enqueue();
         Some(daemon)
     }
 
-    /// This one has something to do.
-    pub(super) fn call_up(&self, daemon: Arc<Daemon>) {
-        self.called.lock().push_back(daemon);
-        self.calls.notify_one();
+    /// Wakes a daemon: queues it for the driver.
+    pub(super) fn enqueue(&self, daemon: Arc<Daemon>) {
+        self.woken.lock().push_back(daemon);
+        self.wakeups.notify_one();
     }
 
-    /// The next that has something to do.
-    pub(super) fn next_called(&self) -> Option<Arc<Daemon>> {
-        let daemon = self.called.lock().pop_front();
+    /// Takes the next woken daemon from the queue.
+    pub(super) fn next_woken(&self) -> Option<Arc<Daemon>> {
+        let daemon = self.woken.lock().pop_front();
         daemon.inspect(|it| it.clear_wakeup())
     }
 
-    /// Waits until somebody has something to do.
-    pub(super) async fn call(&self) {
-        self.calls.notified().await;
+    /// Waits until a daemon is woken.
+    pub(super) async fn wakeup(&self) {
+        self.wakeups.notified().await;
     }
 
-    /// From this moment on one has something to do again.
-    pub(super) fn plan(&self, due: Nanos, key: u64) {
+    /// Schedules a daemon for this moment.
+    pub(super) fn schedule(&self, due: Nanos, key: u64) {
         self.lock().due.insert((due, key));
     }
 
-    /// It goes on now.
-    pub(super) fn unplan(&self, due: Nanos, key: u64) {
+    /// Removes a daemon from the schedule.
+    pub(super) fn unschedule(&self, due: Nanos, key: u64) {
         self.lock().due.remove(&(due, key));
     }
 
-    /// Calls those up that are due.
-    pub(super) fn call_due(&self) {
+    /// Wakes the daemons that are due.
+    pub(super) fn enqueue_due(&self) {
         let now = Nanos::from(self.uptime());
         let mut members = self.lock();
         while let Some((due, key)) = members.due.first().copied().filter(|(due, _)| *due <= now) {
             members.due.remove(&(due, key));
             if let Some(daemon) = members.running.get(&key) {
-                daemon.call_up();
+                daemon.enqueue();
             }
         }
     }
 
-    /// What comes next, when nobody has anything to do.
+    /// Returns what to wait for when no daemon is woken.
     pub(super) fn next(&self) -> Next {
         let now = self.uptime();
         let mut members = self.lock();
@@ -171,19 +171,19 @@ impl Daemons {
             return Next::End;
         }
         let due = members.due.first().map(|(due, _)| Duration::from(*due));
-        due.map_or(Next::Call, |due| Next::Pause(due.saturating_sub(now)))
+        due.map_or(Next::Wakeup, |due| Next::Pause(due.saturating_sub(now)))
     }
 
-    /// One has ended.
-    pub(super) fn leave(&self, daemon: &Daemon) {
+    /// Removes a daemon that has ended.
+    pub(super) fn finish(&self, daemon: &Daemon) {
         let member = self.lock().running.remove(&daemon.key);
-        // When the lock is open again.
+        // Dropped after the lock is released.
         drop(member);
         daemon.stopped.set(StopReason::Done);
         self.exits.notify_waiters();
     }
 
-    /// Sees one of a gone object off, in the background.
+    /// Stops a daemon of a deleted object, in a separate task.
     pub(super) fn stop_detached(&self, daemon: Arc<Daemon>, reason: StopReason, base: &Arc<Base>) {
         let base = Arc::clone(base);
         self.spawn_task(
@@ -195,14 +195,14 @@ impl Daemons {
         let abandoned = self.abandoned.clone();
         self.tasks.spawn(async move {
             tokio::select! {
-                biased; // nothing is called any more once the operator is dropped
+                biased; // no calls after the operator was dropped
                 () = abandoned.cancelled() => {}
                 () = task => {}
             }
         });
     }
 
-    /// Stops all whenever the operator is paused, until `stop`. It is for cycles to start them again.
+    /// Stops all daemons whenever the operator is paused, until `stop`. The cycles of the objects start them again.
     pub async fn stop_on_pause(
         &self,
         pauses: &Pauses,
@@ -213,7 +213,7 @@ impl Daemons {
         let mut stopping = FuturesUnordered::new();
         loop {
             tokio::select! {
-                biased; // the end first: it stops all in its own way; then what is under way
+                biased; // the end first, which stops all daemons by itself; then stops in progress
                 () = stop.cancelled() => return,
                 Some(()) = stopping.next(), if !stopping.is_empty() => {}
                 () = pauses.until(!is_paused) => {
@@ -226,7 +226,7 @@ impl Daemons {
         }
     }
 
-    /// Stops all and waits until they have ended. Nobody starts any more.
+    /// Stops all daemons and waits until they have ended. No new ones start.
     pub async fn end(&self, settings: &Background) {
         self.lock().is_closed = true;
         self.tasks.close();
@@ -239,44 +239,45 @@ impl Daemons {
                 hung.len()
             );
             for daemon in hung {
-                daemon.ask(StopReason::DaemonCancelled);
+                daemon.request_stop(StopReason::DaemonCancelled);
             }
-            // A task that is cancelled drops what it waits for, so this takes no time.
+            // A cancelled daemon drops what it waits for, so this ends at once.
             self.tasks.wait().await;
         }
     }
 
-    /// Cancels all at once, because another replica may act from now on. Nobody starts any more.
+    /// Cancels all daemons at once, because another replica may act from now on. No new ones start.
     pub async fn cancel_all(&self) {
         self.lock().is_closed = true;
         self.tasks.close();
         for daemon in self.all() {
-            daemon.ask(StopReason::DaemonCancelled);
+            daemon.request_stop(StopReason::DaemonCancelled);
         }
         self.tasks.wait().await;
     }
 
-    /// Drops all that runs, because the operator was dropped. Does nothing after [`Daemons::end`].
+    /// Drops all running daemons, because the operator was dropped. Does nothing after [`Daemons::end`].
     pub fn abandon(&self) {
         self.abandoned.cancel();
     }
 
-    /// Asks all to stop and presses those that do not, all at once, until each has ended or is given up.
+    /// Asks all daemons to stop and escalates, concurrently, until each has ended or is given up.
     async fn stop(&self, reason: StopReason, settings: &Background) {
-        let asked: Vec<_> = self.all().into_iter().filter(|it| it.ask(reason)).collect();
-        self.instant_exits(asked.clone(), settings).await;
-        let (ended, left): (Vec<_>, Vec<_>) = asked.into_iter().partition(|it| it.has_ended());
+        let requested: Vec<_> =
+            self.all().into_iter().filter(|it| it.request_stop(reason)).collect();
+        self.instant_exits(requested.clone(), settings).await;
+        let (ended, left): (Vec<_>, Vec<_>) = requested.into_iter().partition(|it| it.has_ended());
         for daemon in ended {
             daemon.log(&stopping::graceful(&daemon.handler()));
         }
-        future::join_all(left.iter().map(|it| it.press(settings))).await;
+        future::join_all(left.iter().map(|it| it.escalate(settings))).await;
     }
 
-    /// A chance to exit before anything else is done. It lasts as long as some do exit: thousands need their time.
+    /// Lets daemons exit before anything else is done. Continues as long as some of them exit: thousands need their time.
     async fn instant_exits(&self, mut left: Vec<Arc<Daemon>>, settings: &Background) {
         let mut turns = 0;
         loop {
-            // Registered before the look, so that no exit is missed.
+            // Registered before the check, so that no exit is missed.
             let exit = self.exits.notified();
             while left.pop_if(|it| it.has_ended()).is_some() {}
             if left.is_empty() {
@@ -296,7 +297,7 @@ impl Daemons {
         }
     }
 
-    /// All, in the order in which they started.
+    /// Returns all daemons, in the order in which they started.
     pub(super) fn all(&self) -> Vec<Arc<Daemon>> {
         self.lock().running.values().map(Arc::clone).collect()
     }

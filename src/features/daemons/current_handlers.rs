@@ -1,27 +1,27 @@
-//! The handlers of the daemons and timers of one resource, as their generation has them.
+//! The handlers of the daemons and timers of one resource, in their latest generation.
 //!
-//! Daemons hold a [`CurrentHandler`], not the handler: the next generation puts its own handler into it if nothing of it was edited,
-//! so that they continue with the new function from their next call, and nothing keeps the old one. A handler that was edited or
-//! removed loses its entry, and daemons that hold it must stop. What their calls can reach is of the same generation as the handler.
+//! Daemons hold a [`CurrentHandler`], not the handler. If the handler was not edited, the next generation replaces it in there, so
+//! that daemons use the new function from their next call on and nothing keeps the old one. A handler that was edited or removed
+//! loses its entry, and daemons that hold it must stop. The services of their calls belong to the same generation as the handler.
 
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::logic::handler::Handler;
-use crate::ports::Facilities;
+use crate::ports::CallServices;
 
-/// A handler that daemons or timers of many objects run, in the latest generation that has it.
+/// A handler that daemons or timers of many objects run, in its latest generation.
 #[derive(Debug)]
 pub struct CurrentHandler(Mutex<Arc<Bound>>);
 
-/// A handler, and what its calls can reach.
+/// A handler, and the services of its calls.
 #[derive(Debug)]
 pub struct Bound {
     /// The handler.
     pub handler: Arc<Handler>,
-    /// Of the same generation.
-    pub facilities: Arc<Facilities>,
+    /// The services, which belong to the same generation.
+    pub services: Arc<CallServices>,
 }
 
 /// The handlers of one resource.
@@ -29,34 +29,34 @@ pub struct Bound {
 pub struct CurrentHandlers(Mutex<Vec<Arc<CurrentHandler>>>);
 
 impl CurrentHandler {
-    fn new(handler: &Arc<Handler>, facilities: &Arc<Facilities>) -> Self {
-        let (handler, facilities) = (Arc::clone(handler), Arc::clone(facilities));
-        CurrentHandler(Mutex::new(Arc::new(Bound { handler, facilities })))
+    fn new(handler: &Arc<Handler>, services: &Arc<CallServices>) -> Self {
+        let (handler, services) = (Arc::clone(handler), Arc::clone(services));
+        CurrentHandler(Mutex::new(Arc::new(Bound { handler, services })))
     }
 
-    /// Returns the handler as it is now. Callers that make a call must do so once for each call.
+    /// Returns the present handler. Callers must get it once for each call.
     pub fn get(&self) -> Arc<Bound> {
         Arc::clone(&self.0.lock())
     }
 
     fn replace(&self, next: CurrentHandler) {
-        // The one before is dropped after the lock, as that may be the end of a virtual machine.
+        // Dropped after the lock is released, because this may end a virtual machine.
         let _before = std::mem::replace(&mut *self.0.lock(), next.0.into_inner());
     }
 }
 
 impl CurrentHandlers {
-    /// Takes the handlers of the next generation over, or other ones of the same.
-    pub fn renew(&self, handlers: &[Arc<Handler>], facilities: &Arc<Facilities>) {
+    /// Replaces the handlers with those of the next generation, or with others of the same one.
+    pub fn renew(&self, handlers: &[Arc<Handler>], services: &Arc<CallServices>) {
         let mut all = self.lock();
         all.retain(|current| {
             let before = current.get();
             let now = handlers.iter().find(|it| it.is_same(&before.handler));
-            now.inspect(|it| current.replace(CurrentHandler::new(it, facilities))).is_some()
+            now.inspect(|it| current.replace(CurrentHandler::new(it, services))).is_some()
         });
         for handler in handlers {
             if !all.iter().any(|it| it.get().handler.is_same(handler)) {
-                all.push(Arc::new(CurrentHandler::new(handler, facilities)));
+                all.push(Arc::new(CurrentHandler::new(handler, services)));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! One daemon or timer of one object, as those see it who let it run and stop it.
+//! One daemon or timer of one object, as seen by the code that starts and stops it.
 
 use std::{
     fmt, mem,
@@ -30,27 +30,27 @@ use crate::logic::{
 use crate::ports::{Logger, LoggerKind, Stopped};
 use crate::settings::Background;
 
-/// A daemon or a timer that runs, or ran, for one object. There may be many thousands: this is all there is of one that rests.
+/// A daemon or timer of one object, running or ended. There may be many thousands: a waiting one has no other state than this.
 pub struct Daemon {
-    /// What it shares with the others of its resource.
+    /// Shared by the daemons of its resource.
     pub(super) base: Arc<Base>,
-    /// What it shares with the others of its object.
+    /// Shared by the daemons of its object.
     pub(super) shared: Arc<DaemonShared>,
-    /// Its handler, as the generations renew it.
+    /// Its handler, which each generation replaces.
     current: Arc<CurrentHandler>,
     /// Its key among all daemons.
     pub(super) key: u64,
-    /// The kwarg `stopped`; also tells that it has ended.
+    /// The kwarg `stopped`; also tells whether the daemon has ended.
     pub(super) stopped: Stopped,
-    /// When it was first asked to stop, on the clock of all daemons.
-    asked: Moment,
-    /// It waits to be brought forward.
-    is_called: AtomicBool,
+    /// When the daemon was first asked to stop, on the clock of all daemons.
+    stop_requested: Moment,
+    /// Whether the daemon is in the driver's queue.
+    is_queued: AtomicBool,
     stage: Mutex<Stage>,
 }
 
 impl Daemon {
-    /// One that has not begun, and was not asked to stop.
+    /// Creates a daemon that has not started and was not asked to stop.
     pub(super) fn new(
         base: Arc<Base>,
         shared: Arc<DaemonShared>,
@@ -63,91 +63,92 @@ impl Daemon {
             current,
             key,
             stopped: Stopped::default(),
-            asked: Moment::default(),
-            is_called: AtomicBool::default(),
+            stop_requested: Moment::default(),
+            is_queued: AtomicBool::default(),
             stage: Mutex::new(Stage::first()),
         }
     }
 
-    /// Returns its handler as it is now.
+    /// Returns the present handler.
     pub fn handler(&self) -> Arc<Handler> {
         Arc::clone(&self.bound().handler)
     }
 
-    /// Returns its handler as it is now, with what its calls can reach.
+    /// Returns the present handler with the services of its calls.
     pub(super) fn bound(&self) -> Arc<Bound> {
         self.current.get()
     }
 
-    /// Returns whether its handler is still as it was when it started: no edit has changed or removed it.
+    /// Returns whether the handler is the one that the daemon was started with: no edit has changed or removed it.
     pub fn is_current(&self) -> bool {
         self.base.handlers.has(&self.current)
     }
 
-    /// Whether it runs no more.
+    /// Returns whether the daemon has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.stopped.reasons().contains(StopReason::Done)
     }
 
-    /// Whether it ended without being asked to: then it must not start again for this object.
+    /// Returns whether the daemon has ended without being asked to: it must not start again for this object.
     pub(super) fn is_over(&self) -> bool {
         self.stopped.reasons() == StopReasons::default().with(StopReason::Done)
     }
 
-    /// Whether it was asked to stop and still runs.
+    /// Returns whether the daemon was asked to stop and is still running.
     pub(super) fn is_stopping(&self) -> bool {
         self.stopped.reasons().is_stopping()
     }
 
-    /// Whether it was asked to stop, no matter whether it has.
-    pub(super) fn was_asked(&self) -> bool {
-        self.asked.get().is_some()
+    /// Returns whether the daemon was asked to stop, whether or not it has ended.
+    pub(super) fn was_stop_requested(&self) -> bool {
+        self.stop_requested.get().is_some()
     }
 
-    /// Asks it to stop; tells whether it was not asked to for this reason before.
-    pub(super) fn ask(self: &Arc<Self>, reason: StopReason) -> bool {
+    /// Asks the daemon to stop; returns whether the reason is new.
+    pub(super) fn request_stop(self: &Arc<Self>, reason: StopReason) -> bool {
         let is_new = self.stopped.set(reason);
         if is_new {
-            self.asked.set_once(self.base.daemons.uptime());
-            self.call_up();
+            self.stop_requested.set_once(self.base.daemons.uptime());
+            self.enqueue();
         }
         is_new
     }
 
-    /// Has it brought forward: what it waits for may be over.
-    pub(super) fn call_up(self: &Arc<Self>) {
-        // Calls can outlive it, and wake it for nothing.
-        if !self.has_ended() && !self.is_called.swap(true, Ordering::AcqRel) {
-            self.base.daemons.call_up(Arc::clone(self));
+    /// Wakes the daemon: its wait may be over.
+    pub(super) fn enqueue(self: &Arc<Self>) {
+        // Calls can outlive the daemon and wake it although it has ended.
+        if !self.has_ended() && !self.is_queued.swap(true, Ordering::AcqRel) {
+            self.base.daemons.enqueue(Arc::clone(self));
         }
     }
 
-    /// It is brought forward now: whoever wakes it from here on has it brought forward again.
+    /// Marks the daemon as taken from the driver's queue: the next wake-up queues it again.
     pub(super) fn clear_wakeup(&self) {
-        self.is_called.store(false, Ordering::Release);
+        self.is_queued.store(false, Ordering::Release);
     }
 
-    /// What it does from now on; gives what it did.
-    pub(super) fn stage(&self, stage: Stage) -> Stage {
+    /// Sets the present stage; returns the previous one.
+    pub(super) fn replace_stage(&self, stage: Stage) -> Stage {
         // Each change is one assignment.
         mem::replace(&mut *self.stage.lock(), stage)
     }
 
-    /// Waits until it has ended.
+    /// Waits until the daemon has ended.
     pub(super) async fn end(&self) {
         self.stopped.until(StopReason::Done).await;
     }
 
-    /// Makes one step towards its end; gives the pause before the next one, if it must be waited for.
-    pub(super) async fn step(
+    /// Makes one step towards the daemon's end; returns the pause until the next step, if one is needed.
+    pub(super) async fn stop_step(
         self: &Arc<Self>,
         reason: StopReason,
         settings: &Background,
     ) -> Option<Duration> {
         let began = Instant::now();
-        let asked = self.asked.get();
-        let age = asked.map(|it| self.base.daemons.uptime().saturating_sub(it)).unwrap_or_default();
-        if self.ask(reason) {
+        let requested = self.stop_requested.get();
+        let age =
+            requested.map(|it| self.base.daemons.uptime().saturating_sub(it)).unwrap_or_default();
+        if self.request_stop(reason) {
             self.instant_exit(settings).await;
         }
         if self.has_ended() {
@@ -156,17 +157,18 @@ impl Daemon {
         let handler = self.handler();
         let patience = Patience::with(&handler, settings);
         let stage = stopping::step(&handler, patience, self.stopped.reasons(), age);
-        let is_pressed = stage.mark.is_some();
+        let is_escalated = stage.mark.is_some();
         self.apply(&stage);
-        if is_pressed {
+        if is_escalated {
             self.instant_exit(settings).await;
         }
         let delay = stage.delay.filter(|_| !self.has_ended())?;
         Some(delay.saturating_sub(began.elapsed()))
     }
 
-    /// Makes all steps in a row, until it has ended or is given up. It was asked to stop before, and had its chance.
-    pub(super) async fn press(self: &Arc<Self>, settings: &Background) {
+    /// Makes all steps one after another, until the daemon has ended or is given up. It was asked to stop before, and had time for
+    /// an instant exit.
+    pub(super) async fn escalate(self: &Arc<Self>, settings: &Background) {
         let handler = self.handler();
         let patience = Patience::with(&handler, settings);
         for stage in stopping::linear(&handler, patience) {
@@ -175,7 +177,7 @@ impl Daemon {
             }
             self.apply(&stage);
             match stage.delay {
-                // Even those with no time at all get the chance to see what they are told.
+                // Even daemons without any time limit get the chance to notice the reason.
                 Some(delay) if delay.is_zero() => self.instant_exit(settings).await,
                 Some(delay) => drop(time::timeout(delay, self.end()).await),
                 None => {}
@@ -183,15 +185,15 @@ impl Daemon {
         }
     }
 
-    /// Makes steps as they are due, for an object that has no cycles any more: it is gone, or not served.
+    /// Makes the steps as they are due, for an object without further cycles: it is deleted, or no longer served.
     pub(super) async fn stop_detached(self: &Arc<Self>, reason: StopReason, settings: &Background) {
-        while let Some(delay) = self.step(reason, settings).await {
+        while let Some(delay) = self.stop_step(reason, settings).await {
             // The end or the pause, whichever comes first.
             drop(time::timeout(delay, self.end()).await);
         }
     }
 
-    /// A chance to exit before anything else is done.
+    /// Lets the daemon exit before anything else is done.
     async fn instant_exit(&self, settings: &Background) {
         if let Some(timeout) = settings.instant_exit_timeout {
             drop(time::timeout(timeout, self.end()).await);
@@ -205,20 +207,20 @@ impl Daemon {
         }
     }
 
-    /// Two who stop it at once, as at the deletion of an object during the operator's exit, tell of each stage once.
+    /// Applies one stage of stopping. Two concurrent stops, such as a deletion during the operator's exit, log each stage once.
     fn apply(self: &Arc<Self>, stage: &stopping::Stage) {
-        let is_news = stage.mark.is_none_or(|mark| self.ask(mark));
+        let is_news = stage.mark.is_none_or(|mark| self.request_stop(mark));
         if let Some(line) = stage.line.as_ref().filter(|_| is_news) {
             self.log(line);
         }
     }
 
-    /// For lines about it.
+    /// Returns a logger for lines about the daemon.
     pub(super) fn logger(&self, kind: LoggerKind) -> Logger {
-        Logger::of_live(kind, self.shared.live.clone()).posting(&self.bound().facilities.posts)
+        Logger::of_live(kind, self.shared.live.clone()).posting(&self.bound().services.posts)
     }
 
-    /// A line about its stopping.
+    /// Logs a line about stopping the daemon.
     pub(super) fn log(&self, line: &LogLine) {
         self.logger(LoggerKind::Local).line(line, None);
     }

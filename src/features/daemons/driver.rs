@@ -1,7 +1,7 @@
-//! The task that brings all daemons and timers of an operator forward.
+//! The task that runs all daemons and timers of an operator.
 //!
-//! It is there while there are any of them. Each is woken for itself, so those that wait cost nothing but their memory: one task
-//! for each of them would take more than all that is kept of it.
+//! It exists while there are any daemons. Each daemon is woken individually, so waiting ones cost only their memory: a task per
+//! daemon would take more than all of its state.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use tokio::{task, time};
 
 use super::all::{Daemons, Next};
 
-/// After so many the other tasks get a turn.
+/// Daemons to run before other tasks get a turn.
 const TURNS: usize = 64;
 
-/// Brings those forward that have something to do.
+/// Runs the daemons that are woken.
 pub(super) struct Driver {
     daemons: Arc<Daemons>,
     is_over: bool,
@@ -24,10 +24,10 @@ impl Driver {
         Driver { daemons: Arc::clone(daemons), is_over: false }
     }
 
-    /// Works until nobody is left.
+    /// Runs until no daemons are left.
     pub(super) async fn run(mut self) {
         loop {
-            self.daemons.call_due();
+            self.daemons.enqueue_due();
             if self.round() {
                 task::yield_now().await;
                 continue;
@@ -37,31 +37,31 @@ impl Driver {
                     self.is_over = true;
                     return;
                 }
-                Next::Call => self.daemons.call().await,
+                Next::Wakeup => self.daemons.wakeup().await,
                 Next::Pause(pause) => tokio::select! {
-                    biased; // who is due stays so
-                    () = self.daemons.call() => {}
+                    biased; // any order will do: due daemons stay due
+                    () = self.daemons.wakeup() => {}
                     () = time::sleep(pause) => {}
                 },
             }
         }
     }
 
-    /// One turn for some of those that have something to do; tells whether there may be more.
+    /// Runs some of the woken daemons; returns whether there may be more.
     fn round(&self) -> bool {
         for _ in 0..TURNS {
-            let Some(daemon) = self.daemons.next_called() else { return false };
-            daemon.go_on();
+            let Some(daemon) = self.daemons.next_woken() else { return false };
+            daemon.run_woken();
         }
         true
     }
 }
 
 impl Drop for Driver {
-    /// If the runtime goes before they have ended, nobody brings them forward any more.
+    /// Ends all daemons if the runtime is dropped before they have ended, because nothing runs them any more.
     fn drop(&mut self) {
         if !self.is_over {
-            self.daemons.all().iter().for_each(|it| it.leave());
+            self.daemons.all().iter().for_each(|it| it.finish());
         }
     }
 }

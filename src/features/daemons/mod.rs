@@ -1,9 +1,8 @@
-//! Daemons and timers: functions that run in the background of an object, from its first sight until its end.
+//! Daemons and timers: functions that run in the background for an object, from its first event until its deletion.
 //!
-//! A cycle of the object spawns and stops them (`object.rs`); [`Daemons`] owns all of them, and one of its tasks runs those that have
-//! something to do (`driver.rs`, `work.rs`, `runner.rs`). All sides meet in the [`Daemon`]: what it is, what it
-//! does, and whether it must stop. When it runs is decided in `logic/schedule`, how hard it is pressed to stop in
-//! `logic/stopping`.
+//! The cycles of an object start and stop them (`object.rs`). [`Daemons`] owns all of them, and one of its tasks runs those that
+//! are woken (`driver.rs`, `work.rs`, `runner.rs`). The [`Daemon`] connects both sides: its handler, its present stage, and whether
+//! it must stop. `logic/schedule` decides when it runs, `logic/stopping` how its stop is escalated.
 
 mod all;
 mod current_handlers;
@@ -27,24 +26,24 @@ pub use self::{
 use std::sync::Arc;
 
 use crate::logic::resource::Resource;
-use crate::ports::{Clock, Cluster, Kin, Scripts};
+use crate::ports::{Clock, Cluster, ObjectPacker, Scripts};
 use crate::settings::Settings;
 
 /// What all daemons and timers of one resource share.
 pub struct Base {
     /// The resource of their objects.
     pub resource: Arc<Resource>,
-    /// What their objects have in common.
-    pub kin: Arc<Kin>,
-    /// Where their patches go.
+    /// Compresses their objects.
+    pub packer: Arc<ObjectPacker>,
+    /// The target of their patches.
     pub cluster: Arc<dyn Cluster>,
-    /// Who calls them.
+    /// The scripts with their functions.
     pub scripts: Arc<dyn Scripts>,
-    /// As they are after start-up.
+    /// The settings after the start-up handlers.
     pub settings: Arc<Settings>,
-    /// The time.
+    /// The clock for start times and limits.
     pub clock: Clock,
-    /// All that run in this operator.
+    /// All daemons and timers of the operator.
     pub daemons: Arc<Daemons>,
     /// Their handlers.
     pub handlers: Arc<CurrentHandlers>,

@@ -1,4 +1,4 @@
-//! A moment that is kept for each daemon, or for each object with some.
+//! A moment stored for each daemon, or for each object with daemons.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -8,24 +8,24 @@ use std::{
 /// No moment yet.
 const NEVER: u64 = u64::MAX;
 
-/// A moment on the clock of all daemons, if it has come.
+/// A moment on the clock of all daemons, if it was set.
 #[derive(Debug)]
 pub(super) struct Moment(AtomicU64);
 
 impl Moment {
-    /// It is this.
+    /// Sets the moment.
     pub(super) fn set(&self, moment: Duration) {
         self.0.store(nanos(moment), Ordering::Relaxed);
     }
 
-    /// It is this, unless it has come already.
+    /// Sets the moment unless it was set before.
     pub(super) fn set_once(&self, moment: Duration) {
         let (before, now) = (NEVER, nanos(moment));
-        // The first one counts.
+        // The first value stays.
         let _known = self.0.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// When it was.
+    /// Returns the moment, if it was set.
     pub(super) fn get(&self) -> Option<Duration> {
         let nanos = self.0.load(Ordering::Relaxed);
         (nanos != NEVER).then(|| Duration::from_nanos(nanos))
@@ -38,7 +38,7 @@ impl Default for Moment {
     }
 }
 
-/// Saturates after five centuries.
+/// Converts to nanoseconds; saturates after five centuries.
 fn nanos(moment: Duration) -> u64 {
     u64::try_from(moment.as_nanos()).unwrap_or(NEVER).min(NEVER - 1)
 }

@@ -1,4 +1,4 @@
-//! The daemons and timers of one object: who runs, who must not run again, what they see of the object.
+//! The daemons and timers of one object: which run, which must not run again, and what they see of the object.
 
 use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc, time::Duration};
 
@@ -13,35 +13,35 @@ use crate::logic::{
 };
 use crate::ports::{LiveObject, Memo};
 
-/// What is remembered of the background of one object between its events.
+/// The daemons and timers of one object, between its events.
 #[derive(Debug)]
 pub struct ObjectDaemons {
     running: Vec<Arc<Daemon>>,
-    /// Those that ended by themselves; most never do.
+    /// The handlers that have ended by themselves; most never do.
     over: Box<[Mark]>,
-    /// What those that run know of the object.
+    /// What the running ones share.
     shared: Option<Arc<DaemonShared>>,
-    /// The essence as it was last seen, as a fingerprint; `None` until somebody asks for it.
+    /// The fingerprint of the last seen essence; `None` until it is needed.
     essence: Option<u64>,
-    /// When the essence changed last, or when the object was first seen; on the clock of all daemons.
+    /// When the essence last changed, or when the object was first seen; on the clock of all daemons.
     changed: Nanos,
 }
 
-/// What those that run for one object share.
+/// What the running daemons of one object share.
 #[derive(Debug)]
 pub(super) struct DaemonShared {
-    /// What they see of the object.
+    /// The object as they see it.
     pub(super) live: LiveObject,
-    /// When its essence changed last, or when it was first seen; on the clock of all daemons.
+    /// When its essence last changed, or when it was first seen; on the clock of all daemons.
     changed: Moment,
     /// The memo of the object.
     pub(super) memo: Memo,
 }
 
-/// The object in whose background handlers start, as its cycle sees it.
+/// The object for which handlers start, as its cycle sees it.
 #[derive(Clone, Copy)]
 pub struct SpawnContext<'a> {
-    /// The object now; later they see newer states.
+    /// The present object; daemons see newer states later.
     pub object: &'a Arc<Object>,
     /// Its memo.
     pub memo: &'a Memo,
@@ -50,16 +50,16 @@ pub struct SpawnContext<'a> {
 /// An object as its daemons and timers saw it last.
 #[derive(Clone, Debug)]
 pub enum LastSeen {
-    /// None of them runs.
+    /// None of them is running.
     NotRunning,
     /// The object as it was seen last.
     Object(Arc<Object>),
-    /// One of them has ended by itself; the object is not remembered for it.
+    /// One of them has ended by itself, so the object was not kept.
     Ended,
 }
 
 impl ObjectDaemons {
-    /// An object that is seen for the first time.
+    /// Creates the state of an object that is seen for the first time.
     pub fn new(base: &Base) -> Self {
         ObjectDaemons {
             running: Vec::new(),
@@ -70,31 +70,31 @@ impl ObjectDaemons {
         }
     }
 
-    /// Whether there is nothing to remember but the time of the last change.
+    /// Returns whether there is nothing to keep except the time of the last change.
     pub fn is_empty(&self) -> bool {
         self.running.is_empty() && self.over.is_empty()
     }
 
-    /// Shows those that run a newer state of the object.
+    /// Shows a newer state of the object to the running daemons.
     pub fn show(&self, object: &Arc<Object>) {
         if let Some(shared) = &self.shared {
             shared.live.set(object);
         }
     }
 
-    /// Returns the version that the operator's last request has made.
+    /// Returns the version made by the operator's last request.
     pub fn own_version(&self) -> Option<NonZeroU64> {
         self.shared.as_ref().and_then(|it| it.live.own_version())
     }
 
-    /// Notes the version that the operator's last request has made: the event that shows it may come later.
+    /// Stores the version made by the operator's last request: its event may come later.
     pub fn note_own_version(&self, version: Option<NonZeroU64>) {
         if let Some(shared) = &self.shared {
             shared.live.note_own_version(version);
         }
     }
 
-    /// Compares the essence with the one of the event before.
+    /// Compares the essence with that of the previous event.
     pub fn compare(&mut self, essence: u64, base: &Base) {
         if self.essence.replace(essence).is_some_and(|before| before != essence) {
             let now = base.daemons.uptime();
@@ -105,7 +105,7 @@ impl ObjectDaemons {
         }
     }
 
-    /// Takes note of those that have ended. Who was asked to may start again, who was not is over.
+    /// Processes ended daemons: those that were asked to stop may start again, the others must not.
     pub fn reap(&mut self) {
         let ended: Vec<_> = self.running.extract_if(.., |it| it.has_ended()).collect();
         let over = ended.iter().filter(|it| it.is_over()).map(|it| it.handler().mark());
@@ -118,7 +118,7 @@ impl ObjectDaemons {
         }
     }
 
-    /// Whether the handler ended by itself, and so must not start again. Another of its name may.
+    /// Returns whether the handler has ended by itself, so that it must not start again. An edited handler with the same id may.
     pub fn is_over(&self, handler: &Handler) -> bool {
         self.over.iter().any(|it| it.is_of(handler))
     }
@@ -137,7 +137,7 @@ impl ObjectDaemons {
         })
     }
 
-    /// Lets a handler run, unless it does, or has been replaced in this moment.
+    /// Starts a handler, unless it is running already or was replaced at this moment.
     pub fn spawn(&mut self, base: &Arc<Base>, handler: &Arc<Handler>, host: SpawnContext<'_>) {
         if self.running.iter().any(|it| it.handler().id == handler.id) {
             return;
@@ -149,7 +149,7 @@ impl ObjectDaemons {
         let shared = self.shared.get_or_insert_with(|| {
             let changed = Moment::default();
             changed.set(self.changed.into());
-            let live = LiveObject::kept(host.object, &base.kin);
+            let live = LiveObject::kept(host.object, &base.packer);
             Arc::new(DaemonShared { live, changed, memo: host.memo.clone() })
         });
         if let Some(daemon) = base.daemons.spawn(base, shared, current) {
@@ -159,35 +159,35 @@ impl ObjectDaemons {
         }
     }
 
-    /// Presses some of those that run to stop, all at once; gives the pauses until they must be pressed again.
+    /// Makes one step towards the end of some running daemons, concurrently; returns the pauses until the next steps.
     pub async fn stop(
         &self,
         reason: StopReason,
-        whom: impl Fn(&Daemon) -> bool,
+        which: impl Fn(&Daemon) -> bool,
         base: &Base,
     ) -> Vec<Duration> {
         let settings = &base.settings.background;
-        let steps = self.running.iter().filter(|it| whom(it));
-        let delays = future::join_all(steps.map(|it| it.step(reason, settings))).await;
+        let steps = self.running.iter().filter(|it| which(it));
+        let delays = future::join_all(steps.map(|it| it.stop_step(reason, settings))).await;
         delays.into_iter().flatten().collect()
     }
 
-    /// Whether some of those that run were asked to stop.
-    pub fn is_stopping(&self, whom: impl Fn(&Handler) -> bool) -> bool {
-        self.running.iter().any(|it| it.is_stopping() && whom(&it.handler()))
+    /// Returns whether any of these running daemons was asked to stop.
+    pub fn is_stopping(&self, which: impl Fn(&Handler) -> bool) -> bool {
+        self.running.iter().any(|it| it.is_stopping() && which(&it.handler()))
     }
 
-    /// Waits until any that was asked to stop has ended; for ever, if none was.
+    /// Waits until any daemon that was asked to stop has ended; never completes if none was.
     pub async fn exit(&self) {
-        let asked = self.running.iter().filter(|it| it.was_asked());
-        let ends: Vec<_> = asked.map(|it| Box::pin(it.end())).collect();
+        let stopping = self.running.iter().filter(|it| it.was_stop_requested());
+        let ends: Vec<_> = stopping.map(|it| Box::pin(it.end())).collect();
         if ends.is_empty() {
             return future::pending().await;
         }
         future::select_all(ends).await;
     }
 
-    /// The object is gone, or not served any more: all must stop, though it will have no cycles in which to see to it.
+    /// Stops all daemons of an object that is deleted or no longer served, which has no further cycles for that.
     pub fn dismiss(self, base: &Arc<Base>, reason: StopReason) {
         for daemon in self.running.into_iter().filter(|it| !it.has_ended()) {
             base.daemons.stop_detached(daemon, reason, base);
@@ -196,7 +196,7 @@ impl ObjectDaemons {
 }
 
 impl DaemonShared {
-    /// When the essence of the object changed last, or when the object was first seen; on the clock of all daemons.
+    /// Returns when the essence last changed, or when the object was first seen; on the clock of all daemons.
     pub(super) fn changed(&self) -> Duration {
         self.changed.get().unwrap_or_default()
     }

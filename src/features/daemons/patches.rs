@@ -1,6 +1,6 @@
-//! What a daemon or a timer wants to change on its object, from one attempt to the next.
+//! The changes that a daemon or timer requests for its object, kept between attempts.
 //!
-//! An error of the API never ends the daemon: what it could not send is sent again, or goes with its next attempt.
+//! An error of the API never ends the daemon: unsent changes are sent again, or together with those of the next attempt.
 
 use std::{mem, sync::Arc};
 
@@ -17,25 +17,25 @@ use crate::logic::{
 };
 use crate::ports::{LoggerKind, SharedPatch};
 
-/// What waits for the next attempt: transformations that met a conflict, and what could not be sent.
+/// The remaining changes for the next attempt: transformations that met a conflict, and unsent changes.
 #[derive(Debug, Default)]
 pub(super) struct Patches {
     waiting: Patch,
 }
 
 impl Patches {
-    /// The patch of an attempt. It begins with the transformations that are left of the one before.
+    /// Returns the patch of an attempt, which starts with the remaining transformations of the previous attempt.
     pub(super) fn begin(&mut self) -> SharedPatch {
         let transformations = mem::take(&mut self.waiting.transformations);
         Arc::new(Patch { transformations, ..Patch::default() }.into())
     }
 
-    /// Whether there is nothing to wait for.
+    /// Returns whether no changes are left.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Sends what an attempt has left. Returns its outcome: it has failed if the server rejects its changes.
+    /// Sends the changes of an attempt. Returns its outcome: a failure if the server rejects the changes.
     pub(super) async fn finish(
         &mut self,
         runner: &Runner,
@@ -61,7 +61,7 @@ impl Patches {
                     return failed(runner, begun, outcome, Raised::of_host(refused));
                 }
                 Err(error) if error.is_transient() => {
-                    // What must be repeated anyway takes it along.
+                    // The next attempt sends it anyway.
                     if !outcome.last || !self.pause(runner, tries, &error).await {
                         break;
                     }
@@ -76,7 +76,7 @@ impl Patches {
         outcome
     }
 
-    /// Returns why a part of it will never be accepted.
+    /// Sends the changes. Returns the reason if a part of them is rejected permanently.
     async fn send(&mut self, runner: &Runner) -> Result<Option<String>, PatchError> {
         let base = runner.base();
         let patcher = Patcher {
@@ -103,7 +103,7 @@ impl Patches {
 }
 
 impl Patches {
-    /// Waits before another try; tells whether there will be one.
+    /// Waits before another try; returns whether to make it.
     async fn pause(&self, runner: &Runner, tries: usize, error: &PatchError) -> bool {
         let handler = runner.handler();
         let settings = &runner.base().settings;
@@ -111,9 +111,7 @@ impl Patches {
         let delay = delays.get(tries).or(delays.last()).copied();
         let delay = delay.unwrap_or(settings.execution.default_backoff);
         let seconds = python_text::seconds(delay);
-        let text = format!(
-            "{handler} could not apply its patch and will try again in {seconds} seconds: {error}"
-        );
+        let text = format!("{handler} could not apply its patch, retrying in {seconds} s: {error}");
         runner.logger().log(LogLevel::Error, &text);
         runner.sleep(delay).await;
         let is_left = !runner.daemon.stopped.is_set();
@@ -125,11 +123,11 @@ impl Patches {
     }
 }
 
-/// Returns the outcome of an attempt whose changes will never be accepted: the same as if its function had raised the error.
+/// Returns the outcome of an attempt whose changes are rejected permanently: the same as if its function had raised the error.
 fn failed(runner: &Runner, begun: Option<&Begun>, outcome: Outcome, raised: Raised) -> Outcome {
     match begun {
         Some(begun) if outcome.last && outcome.error.is_none() => {
-            let attempts = runner.attempts(&begun.invocation.facilities);
+            let attempts = runner.attempts(&begun.invocation.services);
             attempts.end(begun, Some(Ended::Raised(raised)))
         }
         _ => {

@@ -1,4 +1,4 @@
-//! One daemon or timer while it has something to do: from one wait to the next.
+//! Runs one daemon or timer from one wait to the next.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use super::{
     Base,
     daemon::Daemon,
     object::DaemonShared,
-    work::{Calling, Course},
+    work::{Calling, Progress},
 };
 use crate::handling::run::{self, Begun, Try};
 use crate::logic::{
@@ -21,37 +21,37 @@ use crate::logic::{
     stopping::StopReason,
 };
 use crate::ports::{
-    BackgroundCause, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail,
-    SharedPatch,
+    BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause,
+    ObjectDetail, SharedPatch,
 };
 
-/// Does what there is to do.
+/// Runs a woken daemon or timer.
 pub(super) struct Runner {
-    /// For whom.
+    /// The daemon.
     pub(super) daemon: Arc<Daemon>,
-    /// What it has kept.
-    pub(super) course: Course,
+    /// Its state between attempts.
+    pub(super) progress: Progress,
 }
 
-/// What it waits for next.
+/// What the daemon waits for next.
 pub(super) enum After {
     /// The end of this call.
-    Call(Course, Box<Calling>),
+    Call(Progress, Box<Calling>),
     /// This moment, on the clock of all daemons.
-    Rest(Course, Nanos),
-    /// Nothing: it has ended.
+    Rest(Progress, Nanos),
+    /// Nothing: the daemon has ended.
     End,
 }
 
-/// An attempt, while its call runs.
+/// An attempt while its call is running.
 pub(super) struct Attempt {
-    /// What it wants to change.
+    /// The changes that it requests.
     patch: SharedPatch,
-    /// Or how it ended before it began.
+    /// The started attempt, or the outcome that prevented its start.
     begun: Result<Begun, Box<Outcome>>,
 }
 
-/// How a call came to its end.
+/// The end of a call.
 pub(super) enum End {
     Returned(Ended),
     TimedOut,
@@ -59,23 +59,23 @@ pub(super) enum End {
 }
 
 impl Runner {
-    /// Goes on after this end of an attempt, if there was one, until there is something to wait for.
+    /// Continues after the end of an attempt, if there was one, until there is something to wait for.
     pub(super) async fn go(mut self, ended: Option<(Attempt, End)>) -> After {
         if let Some((attempt, end)) = ended
             && !self.conclude(attempt, Some(end)).await
         {
             return After::End;
         }
-        if self.course.schedule.is_none() && !self.begin().await {
-            self.tell_exit();
+        if self.progress.schedule.is_none() && !self.begin().await {
+            self.log_exit();
             return After::End;
         }
         loop {
             let moment = self.moment();
-            let Some(schedule) = &mut self.course.schedule else { return After::End };
+            let Some(schedule) = &mut self.progress.schedule else { return After::End };
             match schedule.next(moment) {
                 Step::Sleep(pause) => {
-                    return After::Rest(self.course, moment.now.saturating_add(pause).into());
+                    return After::Rest(self.progress, moment.now.saturating_add(pause).into());
                 }
                 Step::Call(effort) => {
                     let attempt = self.attempt(effort);
@@ -83,21 +83,21 @@ impl Runner {
                         let call = self.base().scripts.call(Arc::clone(&begun.invocation));
                         let deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
                         let calling = Box::new(Calling { attempt, call, deadline });
-                        return After::Call(self.course, calling);
+                        return After::Call(self.progress, calling);
                     }
                     if !self.conclude(attempt, None).await {
                         return After::End;
                     }
                 }
                 Step::Exit { .. } => {
-                    self.tell_exit();
+                    self.log_exit();
                     return After::End;
                 }
             }
         }
     }
 
-    /// Finds out when the first call is due; tells whether it may begin at all.
+    /// Determines when the first call is due; returns false if the daemon must not start at all.
     async fn begin(&mut self) -> bool {
         let delay = match self.handler().background.initial_delay.clone() {
             None => None,
@@ -107,11 +107,11 @@ impl Runner {
                 None => return false,
             },
         };
-        self.course.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
+        self.progress.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
         true
     }
 
-    fn tell_exit(&self) {
+    fn log_exit(&self) {
         let handler = self.handler();
         if handler.kind == Kind::Daemon {
             let why = if self.daemon.stopped.is_set() { "on request" } else { "on its own" };
@@ -121,7 +121,7 @@ impl Runner {
     }
 
     fn attempt(&mut self, effort: Effort) -> Attempt {
-        let patch = self.course.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
+        let patch = self.progress.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
         let now = self.base().clock.now();
         let bound = self.daemon.bound();
         let planned = Try {
@@ -132,11 +132,11 @@ impl Runner {
             memo: self.shared().memo.clone(),
             logger: self.logger(),
         };
-        let begun = self.attempts(&bound.facilities).begin(planned, None);
+        let begun = self.attempts(&bound.services).begin(planned, None);
         Attempt { patch, begun }
     }
 
-    /// What follows from the end of a call, if there was one; tells whether to go on.
+    /// Processes the end of an attempt; returns whether to continue.
     async fn conclude(&mut self, attempt: Attempt, end: Option<End>) -> bool {
         let ended = match end {
             Some(End::Returned(ended)) => Some(ended),
@@ -144,7 +144,7 @@ impl Runner {
             Some(End::Cancelled) => {
                 let text = format!("{} is cancelled. Will escalate.", self.handler());
                 self.logger().log(LogLevel::Warning, &text);
-                // Its script may hold on to the patch, whose functions would keep the script.
+                // The script may hold the patch, whose functions would keep the script alive.
                 attempt.patch.forget_functions();
                 return false;
             }
@@ -152,57 +152,57 @@ impl Runner {
         // Kept until the patch is sent.
         let (outcome, begun) = match attempt.begun {
             Ok(begun) => {
-                let outcome = self.attempts(&begun.invocation.facilities).end(&begun, ended);
+                let outcome = self.attempts(&begun.invocation.services).end(&begun, ended);
                 (outcome, Some(begun))
             }
             Err(outcome) => (*outcome, None),
         };
         let ended = self.deliver((begun.as_ref(), attempt.patch), outcome).await;
         let Some(outcome) = ended else { return false };
-        // Most look at nothing until their next call.
+        // Most daemons read neither until their next call.
         self.shared().live.rest();
         self.shared().memo.rest();
         let now = self.now();
-        if let Some(schedule) = &mut self.course.schedule {
+        if let Some(schedule) = &mut self.progress.schedule {
             schedule.ended(&outcome, now);
         }
         true
     }
 
-    /// Sends what an attempt wants to change; `None` if it was cancelled meanwhile.
+    /// Sends the changes of an attempt; returns `None` if the daemon was cancelled meanwhile.
     async fn deliver(
         &mut self,
         (begun, patch): (Option<&Begun>, SharedPatch),
         outcome: Outcome,
     ) -> Option<Outcome> {
-        let mut patches = self.course.patches.take().unwrap_or_default();
+        let mut patches = self.progress.patches.take().unwrap_or_default();
         let outcome = tokio::select! {
-            biased; // as above
+            biased; // a result that is ready counts, even if the daemon is cancelled at the same time
             outcome = patches.finish(self, (begun, &patch), outcome) => outcome,
             () = self.daemon.stopped.until(StopReason::DaemonCancelled) => return None,
         };
-        self.course.patches = Some(patches).filter(|it| !it.is_empty());
+        self.progress.patches = Some(patches).filter(|it| !it.is_empty());
         Some(outcome)
     }
 
-    pub(super) fn attempts<'a>(&'a self, facilities: &'a Arc<Facilities>) -> run::Runner<'a> {
+    pub(super) fn attempts<'a>(&'a self, services: &'a Arc<CallServices>) -> run::Runner<'a> {
         let base = self.base();
         run::Runner {
             scripts: &*base.scripts,
             clock: base.clock,
             settings: &base.settings.execution,
-            facilities,
+            services,
         }
     }
 
-    /// Errors of the function are those of the handler: retried, ignored, or final.
+    /// Calls the function of the initial delay. Its errors are treated like those of the handler: retried, ignored, or final.
     async fn computed(&self, function: &Function) -> Option<Option<Duration>> {
         let handler = self.handler();
         let began = self.now();
         let mut retries = 0;
         loop {
             let computed = tokio::select! {
-                biased; // what must stop does not begin
+                biased; // a daemon that must stop does not start
                 () = self.daemon.stopped.wait() => return None,
                 computed = self.base().scripts.compute(function.clone(), None, self.invocation()) => computed,
             };
@@ -231,7 +231,7 @@ impl Runner {
             cause: Cause::Object(self.cause(SharedPatch::default())),
             memo: self.shared().memo.clone(),
             logger: self.logger(),
-            facilities: Arc::clone(&bound.facilities),
+            services: Arc::clone(&bound.services),
             children: None,
         })
     }
@@ -241,28 +241,28 @@ impl Runner {
         let background = BackgroundCause { stopped, live: self.shared().live.clone() };
         ObjectCause {
             resource: Arc::clone(&self.base().resource),
-            object: self.base().daemons.nobody(),
+            object: self.base().daemons.placeholder(),
             patch,
             detail: ObjectDetail::Background(background),
         }
     }
 
-    /// What it is declared as in this moment.
+    /// Returns the present handler.
     pub(super) fn handler(&self) -> Arc<Handler> {
         self.daemon.handler()
     }
 
-    /// What it shares with the others of its resource.
+    /// Returns what the daemons of the resource share.
     pub(super) fn base(&self) -> &Arc<Base> {
         &self.daemon.base
     }
 
-    /// What it shares with the others of its object.
+    /// Returns what the daemons of the object share.
     pub(super) fn shared(&self) -> &DaemonShared {
         &self.daemon.shared
     }
 
-    /// For the lines of its function.
+    /// Returns the logger for lines of the function.
     pub(super) fn logger(&self) -> Logger {
         self.daemon.logger(LoggerKind::Full)
     }
@@ -276,17 +276,17 @@ impl Runner {
         self.base().daemons.uptime()
     }
 
-    /// Sleeps that long, or until it must stop.
+    /// Sleeps this long, or until the daemon must stop.
     pub(super) async fn sleep(&self, pause: Duration) {
         tokio::select! {
-            biased; // what must stop has no time
+            biased; // a stop ends the sleep at once
             () = self.daemon.stopped.wait() => {}
             () = time::sleep(pause) => {}
         }
     }
 }
 
-/// What a function of an initial delay may return.
+/// Parses the return value of a function of an initial delay.
 fn delay_of(value: &serde_json::Value) -> Result<Option<Duration>, Raised> {
     if value.is_null() {
         return Ok(None);

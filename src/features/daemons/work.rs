@@ -1,8 +1,8 @@
-//! What a daemon or a timer does at the moment, and how it goes on.
+//! The present stage of a daemon or timer, and its transitions.
 //!
-//! There may be many thousands, most of them waiting. So none has a task: who is woken is brought forward by one
-//! task (`driver.rs`). While it rests, only its course is kept; while it waits for a call, that and the call. All that is not
-//! waiting is done by a [`Runner`], in a box that goes when its work is done.
+//! There may be many thousands of daemons, most of them waiting. So none has a task: one task (`driver.rs`) runs those that are
+//! woken. A daemon that waits for its next call keeps only its state between attempts; during a call, also the call. A boxed
+//! [`Runner`] does everything else, and is freed afterwards.
 
 use std::{
     any::Any,
@@ -28,28 +28,28 @@ use crate::logic::{
 };
 use crate::ports::{BoxFuture, LoggerKind};
 
-/// What is kept between attempts.
+/// The state between attempts.
 #[derive(Default)]
-pub(super) struct Course {
+pub(super) struct Progress {
     /// `None` until the initial delay is known.
     pub(super) schedule: Option<Schedule>,
-    /// `None` while there is nothing left of earlier attempts.
+    /// The unsent changes of earlier attempts, if any.
     pub(super) patches: Option<Box<Patches>>,
 }
 
-/// What it does at the moment.
+/// The present stage of a daemon.
 pub(super) enum Stage {
-    /// Nothing until this moment, on the clock of all daemons.
-    Resting(Course, Nanos),
+    /// Waits until this moment, on the clock of all daemons.
+    Resting(Progress, Nanos),
     /// Waits for the end of a call.
-    Calling(Course, Box<Calling>),
+    Calling(Progress, Box<Calling>),
     /// Anything else.
     Busy(BoxFuture<'static, After>),
-    /// It has ended, or is being brought forward.
-    Away,
+    /// Has ended, or is being run.
+    Taken,
 }
 
-/// A call that runs.
+/// A running call.
 pub(super) struct Calling {
     pub(super) attempt: Attempt,
     pub(super) call: BoxFuture<'static, Ended>,
@@ -57,39 +57,41 @@ pub(super) struct Calling {
 }
 
 impl Stage {
-    /// One that has not begun, and may at once.
+    /// Returns the stage of a daemon that has not started and may start at once.
     pub(super) fn first() -> Self {
-        Stage::Resting(Course::default(), Nanos::ZERO)
+        Stage::Resting(Progress::default(), Nanos::ZERO)
     }
 
-    /// Goes on until it waits; nothing if it has ended.
+    /// Runs until the daemon waits; returns `None` if it has ended.
     fn step(mut self, daemon: &Arc<Daemon>, cx: &mut Context<'_>) -> Option<Stage> {
-        let go = |course, ended| {
-            let runner = Runner { daemon: Arc::clone(daemon), course };
+        let go = |progress, ended| {
+            let runner = Runner { daemon: Arc::clone(daemon), progress };
             Stage::Busy(Box::pin(runner.go(ended)))
         };
         loop {
             self = match self {
-                Stage::Resting(course, due) => {
-                    if !daemon.may_go_on(due) {
-                        return Some(Stage::Resting(course, due));
+                Stage::Resting(progress, due) => {
+                    if !daemon.unschedule_if_due(due) {
+                        return Some(Stage::Resting(progress, due));
                     }
-                    go(course, None)
+                    go(progress, None)
                 }
-                Stage::Calling(course, mut calling) => match calling.poll(daemon, cx) {
-                    Poll::Pending => return Some(Stage::Calling(course, calling)),
-                    Poll::Ready(end) => go(course, Some((calling.attempt, end))),
+                Stage::Calling(progress, mut calling) => match calling.poll(daemon, cx) {
+                    Poll::Pending => return Some(Stage::Calling(progress, calling)),
+                    Poll::Ready(end) => go(progress, Some((calling.attempt, end))),
                 },
                 Stage::Busy(mut busy) => match busy.as_mut().poll(cx) {
                     Poll::Pending => return Some(Stage::Busy(busy)),
-                    Poll::Ready(After::Rest(course, due)) => {
-                        daemon.base.daemons.plan(due, daemon.key);
-                        Stage::Resting(course, due)
+                    Poll::Ready(After::Rest(progress, due)) => {
+                        daemon.base.daemons.schedule(due, daemon.key);
+                        Stage::Resting(progress, due)
                     }
-                    Poll::Ready(After::Call(course, calling)) => Stage::Calling(course, calling),
+                    Poll::Ready(After::Call(progress, calling)) => {
+                        Stage::Calling(progress, calling)
+                    }
                     Poll::Ready(After::End) => return None,
                 },
-                Stage::Away => return None,
+                Stage::Taken => return None,
             }
         }
     }
@@ -97,14 +99,14 @@ impl Stage {
 
 impl Calling {
     fn poll(&mut self, daemon: &Daemon, cx: &mut Context<'_>) -> Poll<End> {
-        // The order matters: who has returned has neither been late nor cancelled.
+        // The order matters: a call that has returned was neither late nor cancelled.
         if let Poll::Ready(ended) = self.call.as_mut().poll(cx) {
             return Poll::Ready(End::Returned(ended));
         }
         if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(End::TimedOut);
         }
-        // Who asks it to stop wakes it.
+        // The request to stop has woken the daemon.
         if daemon.stopped.reasons().contains(StopReason::DaemonCancelled) {
             return Poll::Ready(End::Cancelled);
         }
@@ -113,61 +115,61 @@ impl Calling {
 }
 
 impl Daemon {
-    /// Lets it do what there is to do. Only the driver calls this.
-    pub(super) fn go_on(self: &Arc<Self>) {
-        // Somebody it had waited for may have called it up once more.
+    /// Runs a woken daemon. Only the driver calls this.
+    pub(super) fn run_woken(self: &Arc<Self>) {
+        // The daemon may have been woken again after its end.
         if self.has_ended() {
             return;
         }
-        if !self.bound().facilities.leadership.may_act() {
-            // Another replica may lead. It is called up again when the loss is noticed.
+        if !self.bound().services.leadership.may_act() {
+            // Another replica may lead. The daemon is woken again when the loss is noticed.
             if self.stopped.reasons().contains(StopReason::DaemonCancelled) {
-                self.leave();
+                self.finish();
             }
             return;
         }
         let waker = Waker::from(Arc::clone(self));
-        let stage = self.stage(Stage::Away);
+        let stage = self.replace_stage(Stage::Taken);
         let step = || stage.step(self, &mut Context::from_waker(&waker));
         match panic::catch_unwind(AssertUnwindSafe(step)) {
-            Ok(Some(stage)) => drop(self.stage(stage)),
-            Ok(None) => self.leave(),
+            Ok(Some(stage)) => drop(self.replace_stage(stage)),
+            Ok(None) => self.finish(),
             Err(panic) => {
                 let text = format!(
-                    "{} has ended by a bug in the operator itself: {}; please report it",
+                    "{} has ended because of a bug in the operator itself: {}; please report it",
                     self.handler(),
                     panic_text(&*panic)
                 );
                 self.logger(LoggerKind::Full).log(LogLevel::Error, &text);
-                self.leave();
+                self.finish();
             }
         }
     }
 
-    /// Its end, however that comes about: what it did is dropped.
-    pub(super) fn leave(&self) {
-        drop(self.stage(Stage::Away));
-        self.base.daemons.leave(self);
+    /// Ends the daemon in any way: drops its stage.
+    pub(super) fn finish(&self) {
+        drop(self.replace_stage(Stage::Taken));
+        self.base.daemons.finish(self);
     }
 
-    /// Whether it rests no longer.
-    fn may_go_on(&self, due: Nanos) -> bool {
+    /// Returns whether the wait is over, and then removes the daemon from the schedule.
+    fn unschedule_if_due(&self, due: Nanos) -> bool {
         let daemons = &self.base.daemons;
-        let may_go_on = self.stopped.is_set() || daemons.uptime() >= Duration::from(due);
-        if may_go_on {
-            daemons.unplan(due, self.key);
+        let is_due = self.stopped.is_set() || daemons.uptime() >= Duration::from(due);
+        if is_due {
+            daemons.unschedule(due, self.key);
         }
-        may_go_on
+        is_due
     }
 }
 
 impl Wake for Daemon {
     fn wake(self: Arc<Self>) {
-        self.call_up();
+        self.enqueue();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.call_up();
+        self.enqueue();
     }
 }
 

@@ -1,6 +1,6 @@
-//! The index handlers of one object and one event.
+//! Runs the index handlers of one object for one event.
 //!
-//! Before: `reactor/cycle.rs`. After: `logic/indexing`, which says what the results mean.
+//! Before: `reactor/cycle.rs`. After: `logic/indexing`, which interprets the results.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,23 +24,23 @@ use crate::logic::{
 };
 use crate::ports::{Cause, Logger, LoggerKind, Memo, ObjectCause};
 
-/// What indexes an object.
+/// Indexes one object.
 pub struct Indexer<'a> {
-    /// Calls handlers; the tables are among its facilities.
+    /// Calls handlers; its services include the indexes.
     pub runner: Runner<'a>,
     /// The index handlers of the resource.
     pub handlers: &'a [Arc<Handler>],
-    /// The indexes that are to be brought up to date; all if it is not said.
+    /// The indexes to update; `None` updates all.
     pub only: Option<&'a BTreeSet<Arc<str>>>,
-    /// The object. What handlers put into its patch is never sent.
+    /// The object. Changes that handlers make to its patch are never sent.
     pub cause: ObjectCause,
     /// The memo of the object.
     pub memo: &'a Memo,
-    /// Where the lines about the object go; those about its indexing are fewer.
+    /// The logger for lines about the object; lines about its indexing are fewer.
     pub logger: &'a Logger,
 }
 
-/// One call of an index handler, and how it ended.
+/// An ended call of an index handler.
 struct Called {
     handler: Arc<Handler>,
     /// When the first attempt was due.
@@ -49,10 +49,10 @@ struct Called {
 }
 
 impl Indexer<'_> {
-    /// Calls the handlers that want the object as it is now, and are not to wait; then changes the tables at once.
+    /// Calls the matching handlers that are due; then updates the indexes.
     ///
-    /// Handlers of different scripts do not wait for each other. The values of the object go from all of these tables whose
-    /// handlers were not called, for whatever reason; but they stay while the filter of a handler has no answer.
+    /// Handlers of different scripts run concurrently. The values of the object are removed from each index whose handler was not
+    /// called, for whatever reason; but they stay while the filter of a handler has no answer.
     pub async fn run(self, failures: &mut Failures, retries: FilterRetries<'_>) {
         let Sorted { selected, undecided } = self.sort(retries).await;
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
@@ -78,7 +78,7 @@ impl Indexer<'_> {
         }
         let owner = Owner::of(self.cause.object.header());
         let wanted = |id: &Arc<str>| self.only.is_none_or(|it| it.contains(id));
-        for index in self.runner.facilities.indexes.all().filter(|it| wanted(it.id())) {
+        for index in self.runner.services.indexes.all().filter(|it| wanted(it.id())) {
             let contribution = contributions.remove(index.id());
             index.apply(&owner, contribution.unwrap_or(Contribution::Remove));
         }
@@ -91,7 +91,7 @@ impl Indexer<'_> {
             cause: &self.cause,
             memo: self.memo,
             logger: &logger,
-            facilities: self.runner.facilities,
+            services: self.runner.services,
         };
         let subject = Subject { object: &self.cause.object, change: None };
         let mut answers = Answers::default();
@@ -115,7 +115,7 @@ impl Indexer<'_> {
     }
 }
 
-/// The handlers of each script, in order.
+/// Groups the handlers by script, in order.
 fn by_script<T>(
     handlers: impl Iterator<Item = (Arc<Handler>, T)>,
 ) -> BTreeMap<ScriptId, Vec<(Arc<Handler>, T)>> {

@@ -1,5 +1,5 @@
-//! Keeps the in-memory tables: calls index handlers for each event of an object, and holds all others back until the tables
-//! are complete.
+//! Maintains the in-memory indexes: calls index handlers for each event of an object, and holds all other handlers back until the
+//! indexes are complete.
 
 mod indexer;
 mod readiness;

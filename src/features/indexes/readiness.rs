@@ -1,15 +1,15 @@
-//! Whether the tables are complete, and who waits for that.
+//! Tracks whether the indexes are complete, and which handlers wait for that.
 //!
-//! No handler of any object is called before all objects that were there at the start are indexed in the indexes that the script
-//! of the handler can use: the listings of the indexed resources must be over, and each listed object must have been through its
-//! index handlers once. From then on nobody waits again, except for the objects of resources and namespaces that are found later:
-//! they wait for their own listing. A script that uses no index never waits.
+//! A handler is called only after all objects that existed at the start are in the indexes that its script may use: the listings of
+//! the indexed resources must be complete, and each listed object must have passed its index handlers once. After that nothing
+//! waits again, except for objects of resources and namespaces that are found later: they wait for their own listing. A script that
+//! uses no index never waits.
 //!
-//! A new generation of handlers may bring new indexes, and others that are to be filled anew. The old entries of the latter
-//! serve until they are replaced: nobody waits. For the new ones only those streams wait that have handlers which were not there
-//! before, and not for long: see [`Gate`]. All others go on.
+//! A new generation of handlers may add new indexes, and others that must be filled again. The old entries of the latter stay until
+//! they are replaced, so nothing waits for these. For the new indexes, only streams with new handlers wait, and only for a limited
+//! time: see [`Gate`]. All others continue.
 //!
-//! It does not matter how indexing ended: an object whose handlers fail keeps nobody waiting.
+//! The outcome of indexing does not matter: an object whose handlers fail holds nothing up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,21 +26,21 @@ use crate::logic::{generation::Version, indexing::Owner, object::Header};
 /// The ids of indexes.
 pub type Ids = BTreeSet<Arc<str>>;
 
-/// The readiness of all tables of one operator. Clones share it.
+/// The readiness of all indexes of one operator. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Readiness(Arc<watch::Sender<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// All streams of the first look at the cluster are known.
+    /// Whether all streams of the first discovery are known.
     is_started: bool,
-    /// All tables were complete once.
+    /// Whether all indexes were complete once.
     is_reached: bool,
-    /// Somebody tells people of it.
-    is_told: bool,
+    /// Whether the readiness is being reported.
+    is_reported: bool,
     /// The streams whose objects are not indexed yet.
     pending: BTreeMap<u64, Pending>,
-    /// How many of them all handlers wait for.
+    /// The number of these streams that all handlers wait for.
     blocking: usize,
     last: u64,
 }
@@ -49,78 +49,77 @@ struct State {
 #[derive(Debug)]
 struct Pending {
     name: String,
-    /// The indexes that are filled from it.
+    /// The indexes that the stream fills.
     indexes: Ids,
     waiting: Waiting,
-    /// The generation that has brought an index which is new for the stream, if any has.
+    /// The generation that has added an index that is new for the stream, if any.
     version: Option<Version>,
     is_listed: bool,
-    /// Those that are waited for.
+    /// The objects to wait for.
     objects: BTreeSet<Owner>,
-    /// Those that were indexed before the end of the listing, which may still bring them: they must not be waited for again, as
-    /// their workers may wait here themselves by then.
+    /// The objects that were indexed before the listing was complete. The listing may still return them; they must not be waited
+    /// for again, because their workers may be waiting here themselves by then.
     indexed: BTreeSet<Owner>,
 }
 
-/// Who waits for the objects of a stream.
+/// Which handlers wait for the objects of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// All handlers: the stream was there at the start.
+    /// All handlers: the stream existed at the start.
     All,
     /// The handlers of these objects: the stream was found later.
     Own,
-    /// Nobody but those with a [`Gate`]: the objects are indexed again.
+    /// Only handlers with a [`Gate`]: the objects are indexed again.
     Nobody,
 }
 
-/// The indexes that handlers can use; `None`: all of them.
+/// The indexes that handlers may use; `None` means all.
 type Users<'a> = Option<&'a Ids>;
 
-/// What handlers wait for that came with a new generation: its new indexes, but only up to a moment, so that the service goes
-/// on whatever becomes of them.
+/// Holds the handlers of a new generation back until its new indexes are complete, but only up to a moment, so that the service
+/// continues in any case.
 #[derive(Clone, Debug)]
 pub struct Gate {
     /// The generation.
     pub version: Version,
-    /// Until then; without an end if nothing is served in the moment anyway.
+    /// The end of the wait; `None` means no limit, if nothing is served at present anyway.
     pub until: Option<Instant>,
 }
 
-/// The share of one stream in the readiness: what it waits for, and what others wait for because of it.
+/// The part of one stream in the readiness: what it waits for, and what others wait for because of it.
 #[derive(Debug)]
 pub struct Hold {
     readiness: Readiness,
-    /// Of streams that are indexed.
+    /// The entry of a stream that is indexed.
     own: Option<u64>,
     name: String,
 }
 
 impl Readiness {
-    /// Nothing is complete yet; without index handlers, everything is.
+    /// Creates a readiness with nothing complete; without index handlers, everything is complete.
     pub fn new(has_indexes: bool) -> Self {
         let state = State { is_reached: !has_indexes, ..State::default() };
         Readiness(Arc::new(watch::Sender::new(state)))
     }
 
-    /// All streams of the first look at the cluster have their holds. Before, no wait ends.
+    /// Notes that all streams of the first discovery have their holds. Before that, no wait ends.
     pub fn started(&self) {
         self.change(|state| state.is_started = true);
     }
 
-    /// Whether nobody tells people of it yet. Who asks does from now on.
-    pub fn begin_telling(&self) -> bool {
-        let mut was_told = false;
-        self.change(|state| was_told = std::mem::replace(&mut state.is_told, true));
-        !was_told
+    /// Returns whether nothing reports the readiness yet; the caller must do so from now on.
+    pub fn begin_reporting(&self) -> bool {
+        let mut was_reported = false;
+        self.change(|state| was_reported = std::mem::replace(&mut state.is_reported, true));
+        !was_reported
     }
 
-    /// The hold of a stream of this name that is not indexed: it only waits.
-    pub fn bystander(&self, name: String) -> Hold {
+    /// Returns the hold of a stream that is not indexed: it only waits.
+    pub fn unindexed(&self, name: String) -> Hold {
         Hold { readiness: self.clone(), own: None, name }
     }
 
-    /// The hold of a stream of this name from which these indexes are filled. If any of them is new, `version` is
-    /// the generation that brought it.
+    /// Returns the hold of a stream that fills these indexes. If any of them is new, `version` is the generation that added it.
     pub fn indexed(&self, name: String, indexes: Ids, version: Option<Version>) -> Hold {
         let waiting = if self.is_reached() { Waiting::Own } else { Waiting::All };
         self.hold((name, indexes), waiting, version)
@@ -151,12 +150,12 @@ impl Readiness {
         Hold { readiness: self.clone(), own: Some(own), name }
     }
 
-    /// Whether all tables were complete once.
+    /// Returns whether all indexes were complete once.
     pub fn is_reached(&self) -> bool {
         self.0.borrow().is_reached
     }
 
-    /// What is missing, a text for each stream.
+    /// Returns what is missing, one text per stream.
     pub fn missing(&self) -> Vec<String> {
         self.0.borrow().pending.values().map(Pending::to_text).collect()
     }
@@ -164,7 +163,7 @@ impl Readiness {
     /// Waits until nothing is missing.
     pub async fn settled(&self) {
         let mut receiver = self.0.subscribe();
-        // The sender lives as long as `self`: there is no error to see.
+        // The sender lives as long as `self`: there is no error to handle.
         drop(receiver.wait_for(|state| state.pending.is_empty()).await);
     }
 
@@ -172,14 +171,14 @@ impl Readiness {
         self.0.borrow().pending.get(&own).map(|it| it.waiting)
     }
 
-    /// Tells of changes of all this.
+    /// Waits for the next change of the readiness.
     pub fn changes(&self) -> impl Future<Output = ()> + use<> {
         let mut receiver = self.0.subscribe();
-        // The sender lives as long as the operator; without it there is nothing to tell.
+        // The sender lives as long as the operator; without it, there is nothing to report.
         async move { drop(receiver.changed().await) }
     }
 
-    /// Changes the state. Those who wait are woken only if that can help them: there may be many thousands.
+    /// Changes the state. Waiting tasks are woken only if the change may help them: there may be many thousands.
     fn change(&self, change: impl FnOnce(&mut State)) {
         self.0.send_if_modified(|state| {
             let before = (state.is_started, state.pending.len());
@@ -196,7 +195,7 @@ impl State {
         self.blocking -= usize::from(removed.is_some_and(|it| it.waiting == Waiting::All));
     }
 
-    /// Whether handlers may be called that can use these indexes; all of them if it is not said.
+    /// Returns whether handlers that may use these indexes may be called; `None` means all indexes.
     fn is_open_to(&self, own: Option<u64>, users: Users<'_>) -> bool {
         if users.is_some_and(Ids::is_empty) {
             return true;
@@ -230,7 +229,7 @@ impl Pending {
 }
 
 impl Hold {
-    /// An object has come from the stream. If that is before the end of the listing, it is waited for.
+    /// Notes an object of the stream. Before the end of the listing, it will be waited for.
     pub fn seen(&self, header: &Header) {
         self.change(|own| {
             let owner = Owner::of(header);
@@ -240,7 +239,7 @@ impl Hold {
         });
     }
 
-    /// The listing is over: no other objects will be waited for.
+    /// Notes that the listing is complete: no other objects will be waited for.
     pub fn listed(&self) {
         self.change(|own| {
             own.is_listed = true;
@@ -248,7 +247,7 @@ impl Hold {
         });
     }
 
-    /// An object has been through its index handlers, however that went.
+    /// Notes that an object has passed its index handlers, with any outcome.
     pub fn indexed(&self, header: &Header) {
         self.change(|own| {
             let owner = Owner::of(header);
@@ -259,21 +258,21 @@ impl Hold {
         });
     }
 
-    /// An object has been through a cycle, however that went: nobody waits for it any longer.
+    /// Notes that an object has passed a cycle, with any outcome: it is no longer waited for.
     pub fn passed(&self, header: &Header) {
         self.change(|own| {
             own.objects.remove(&Owner::of(header));
         });
     }
 
-    /// The stream ends: nobody waits for it any more.
+    /// Ends the stream: it is no longer waited for.
     pub fn end(&self) {
         let Some(own) = self.own else { return };
         self.readiness.change(|state| state.remove(own));
     }
 
-    /// The hold of the same stream when its objects are to be indexed again, for indexes that are new in the generation of this
-    /// version, or for others that are filled again. It takes the place of this one.
+    /// Returns the hold that replaces this one when the objects of the stream must be indexed again: for indexes that the
+    /// generation of this version has added, or for others that are filled again.
     #[must_use]
     pub fn renewed(&self, indexes: Ids, version: Option<Version>) -> Hold {
         let before = self.own.and_then(|it| self.readiness.waiting_for(it));
@@ -283,12 +282,12 @@ impl Hold {
         hold
     }
 
-    /// Whether all handlers may be called now.
+    /// Returns whether all handlers may be called now.
     pub fn is_open(&self, gate: Option<&Gate>) -> bool {
         self.is_open_with(gate, None)
     }
 
-    /// Whether handlers may be called now that can use these indexes.
+    /// Returns whether handlers that may use these indexes may be called now.
     pub fn is_open_to(&self, gate: Option<&Gate>, indexes: &Ids) -> bool {
         self.is_open_with(gate, Some(indexes))
     }
@@ -302,11 +301,11 @@ impl Hold {
             })
     }
 
-    /// Waits until handlers may be called that can use these indexes.
+    /// Waits until handlers that may use these indexes may be called.
     pub async fn open_to(&self, gate: Option<&Gate>, indexes: &Ids) {
         let users = Some(indexes);
         let mut receiver = self.readiness.0.subscribe();
-        // The sender lives as long as `self`: there is no error to see.
+        // The sender lives as long as `self`: there is no error to handle.
         drop(receiver.wait_for(|state| state.is_open_to(self.own, users)).await);
         if let Some(Gate { version, until }) = gate {
             let opened = receiver.wait_for(|state| state.has_brought_all(*version, users));
@@ -319,7 +318,7 @@ impl Hold {
 
     fn change(&self, change: impl FnOnce(&mut Pending)) {
         let Some(own) = self.own else { return };
-        // The usual case in the life of a stream, for every event: nothing to do, and no other lock than for reading.
+        // The usual case during the life of a stream, for every event: nothing to do, and only a read lock.
         if !self.readiness.0.borrow().pending.contains_key(&own) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Tells people why no handler is called: the tables are not complete.
+//! Logs why no handlers are called: the indexes are not complete.
 
 use std::{pin::pin, time::Duration};
 
@@ -8,45 +8,45 @@ use tokio_util::sync::CancellationToken;
 use super::Readiness;
 use crate::ports::{Health, HealthState};
 
-/// The part of the health.
+/// The name of the part in the health report.
 const PART: &str = "indexes";
-/// Listings of big clusters take seconds; after this long, somebody should look.
+/// The time after which a warning is logged: listings of big clusters take seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most streams that a line names.
+/// Maximum number of streams named in a line.
 const SHOWN: usize = 5;
 
-/// Keeps the health told until `stop`, and warns once whenever handlers have been held back for long.
+/// Keeps the health report up to date until `stop`, and warns once each time handlers have been held back for long.
 pub async fn watch(readiness: Readiness, health: Health, stop: CancellationToken) {
     let mut stop = pin!(stop.cancelled());
     let mut deadline = None;
-    let mut is_told = false;
+    let mut is_warned = false;
     loop {
         let changes = readiness.changes();
         let missing = readiness.missing();
-        tell(&health, readiness.is_reached(), &missing);
+        report(&health, readiness.is_reached(), &missing);
         let until = if missing.is_empty() {
-            (deadline, is_told) = (None, false);
+            (deadline, is_warned) = (None, false);
             Instant::now()
         } else {
             *deadline.get_or_insert_with(|| Instant::now() + PATIENCE)
         };
         tokio::select! {
-            biased; // at the end nothing is worth a line; a change may have made the warning untrue
+            biased; // the end first: no warning then; a change may have made the warning untrue
             () = &mut stop => return,
             () = changes => {}
-            () = time::sleep_until(until), if !missing.is_empty() && !is_told => {
-                is_told = true;
+            () = time::sleep_until(until), if !missing.is_empty() && !is_warned => {
+                is_warned = true;
                 warn(readiness.is_reached(), &readiness.missing());
             }
         }
     }
 }
 
-fn tell(health: &Health, is_reached: bool, missing: &[String]) {
+fn report(health: &Health, is_reached: bool, missing: &[String]) {
     let (state, text) = match (is_reached, missing.is_empty()) {
         (false, _) => (HealthState::Unready, format!("not complete: {}", list(missing))),
         (true, true) => (HealthState::Ready, "complete".into()),
-        // What was found later holds only its own objects back: the operator as a whole works.
+        // Streams that were found later hold only their own objects back: the operator as a whole works.
         (true, false) => (HealthState::Ready, format!("complete, but {}", list(missing))),
     };
     health.note(PART, state, &text);
@@ -54,14 +54,14 @@ fn tell(health: &Health, is_reached: bool, missing: &[String]) {
 
 fn warn(is_reached: bool, missing: &[String]) {
     let meanwhile = if is_reached {
-        "Until then some handlers are not called, and some entries are of before the reload"
+        "Until then some handlers are not called, and some entries are those from before the reload"
     } else {
-        "No handler of any object is called until then"
+        "Handlers that may use them are not called until then"
     };
     let seconds = PATIENCE.as_secs();
     tracing::warn!(
         target: "kopf.indexing",
-        "The indexes are not complete after {seconds} seconds: {}. {meanwhile}; see above for errors of these resources.",
+        "The indexes are not complete after {seconds} s: {}. {meanwhile}; see above for errors of these resources.",
         list(missing)
     );
 }

@@ -1,4 +1,4 @@
-//! One replica in an election: asks what the elector wants to know, and tells what became of it.
+//! One replica in a leader election: sends the requests of the elector, and reports the results.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, Health, HealthState, NewObject, until,
 };
 
-/// The log target of elections.
+/// The log target of leader election.
 const TARGET: &str = "kopf.leadership";
 
-/// The part of the health.
+/// The name of the part in the health report.
 const PART: &str = "leader-election";
 
-/// The longest that giving the lease back may take. Without it, others wait until it expires.
+/// Time limit of releasing the lease. If it fails, other replicas wait until the lease expires.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Candidate {
@@ -34,10 +34,10 @@ pub(super) struct Candidate {
     clock: Clock,
     health: Health,
     leadership: Leadership,
-    /// Moments of the elector count from here, on [`Clock::uptime`].
+    /// The start of the elector's time measurement, on [`Clock::uptime`].
     start: Duration,
-    /// The last line about others or about a problem; told once.
-    told: String,
+    /// The last line about the holder or a problem; each is logged once.
+    logged: String,
     /// Whether the last request failed.
     is_failing: bool,
 }
@@ -58,12 +58,12 @@ impl Candidate {
             health,
             leadership,
             start: clock.uptime(),
-            told: String::new(),
+            logged: String::new(),
             is_failing: false,
         }
     }
 
-    /// Stands for election, leads, and gives the lease back when told to stop.
+    /// Takes part in the election, leads, and releases the lease when told to stop.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         loop {
             let role = self.elector.role(self.uptime());
@@ -73,12 +73,12 @@ impl Candidate {
             }
             let deadline = self.elector.deadline().map(|it| self.instant(it));
             tokio::select! {
-                biased; // the end first, then the deadline: after it no renewal may begin
+                biased; // the end first, then the deadline: no renewal may start after it
                 () = stop.cancelled() => break,
                 () = until(deadline) => continue,
                 () = time::sleep_until(self.instant(self.elector.due())) => {}
             }
-            // The machine may have been suspended meanwhile, for longer than its timers know.
+            // The machine may have been suspended meanwhile, for longer than its timers show.
             if self.elector.deadline().is_some_and(|it| it <= self.uptime()) {
                 continue;
             }
@@ -88,7 +88,7 @@ impl Candidate {
             let limit = Instant::now() + self.terms.renew_deadline / 2;
             let limit = deadline.map_or(limit, |it| it.min(limit));
             tokio::select! {
-                biased; // the end first: the lease is given back with a request of its own
+                biased; // the end first: releasing the lease is a separate request
                 () = stop.cancelled() => break,
                 answer = time::timeout_at(limit, self.ask(&request)) => self.take(&request, sent, answer),
             }
@@ -134,35 +134,35 @@ impl Candidate {
                 let is_conflict = error.class == ErrorClass::Conflict || is_gone;
                 if !is_conflict {
                     let hint = error.hint.as_deref().map(|it| format!(" hint: {it}"));
-                    self.complain(&format!("{error}.{}", hint.unwrap_or_default()));
+                    self.report_failure(&format!("{error}.{}", hint.unwrap_or_default()));
                 }
                 self.elector.failed(request, is_conflict, now);
             }
             Err(_elapsed) => {
-                self.complain("the API server does not answer in time.");
+                self.report_failure("no response from the API server in time.");
                 self.elector.failed(request, false, now);
             }
         }
     }
 
-    /// Tells what we are, once per change; and to the health always, so that its age is right.
+    /// Publishes the role: logs each change once, and updates the health report always, so that its age is right.
     fn publish(&mut self, role: &Role) {
         let lease = self.lease();
         match role {
             Role::Leader | Role::Standby if self.is_failing => {}
             Role::Leader => {
-                self.say(&format!("This replica leads: it holds the {lease}."));
-                self.health.note(PART, HealthState::Ready, &format!("leads with the {lease}"));
+                self.log_once(&format!("This replica leads: it holds the {lease}."));
+                self.health.note(PART, HealthState::Ready, &format!("leader; holds the {lease}"));
             }
             Role::Standby => {
                 if let Some(holder) = self.elector.holder().map(str::to_owned) {
-                    self.say(&format!(
+                    self.log_once(&format!(
                         "This replica is a standby: the {lease} is held by {holder}."
                     ));
                     let text = format!("standby; the {lease} is held by {holder}");
                     self.health.note(PART, HealthState::Ready, &text);
-                } else if self.told.is_empty() {
-                    let text = format!("looks for the {lease}");
+                } else if self.logged.is_empty() {
+                    let text = format!("reading the {lease}");
                     self.health.note(PART, HealthState::Unready, &text);
                 }
             }
@@ -175,38 +175,38 @@ impl Candidate {
         self.leadership.publish(role, deadline);
     }
 
-    fn say(&mut self, text: &str) {
-        if self.told != text {
+    fn log_once(&mut self, text: &str) {
+        if self.logged != text {
             tracing::info!(target: TARGET, "{text}");
-            text.clone_into(&mut self.told);
+            text.clone_into(&mut self.logged);
         }
     }
 
-    fn complain(&mut self, problem: &str) {
+    fn report_failure(&mut self, problem: &str) {
         self.is_failing = true;
-        let text = format!("The {} cannot be used, and is tried again: {problem}", self.lease());
+        let text = format!("Cannot use the {}, retrying: {problem}", self.lease());
         self.health.note(PART, HealthState::Unready, &text);
-        if self.told != text {
+        if self.logged != text {
             tracing::error!(target: TARGET, "{text}");
-            self.told = text;
+            self.logged = text;
         }
     }
 
-    /// Gives the lease back if it is ours.
+    /// Releases the lease if this replica holds it.
     async fn release(&mut self) {
         let lease = self.lease();
         match time::timeout(RELEASE_TIMEOUT, self.try_release()).await {
             Ok(Ok(true)) => {
-                // What is left to do concerns no other replica, such as to post the last events.
+                // The remaining work does not concern other replicas, for example posting the last events.
                 self.leadership.publish(&Role::Leader, None);
-                tracing::info!(target: TARGET, "The {lease} is given back.");
+                tracing::info!(target: TARGET, "Released the {lease}.");
             }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
-                tracing::warn!(target: TARGET, "The {lease} could not be given back: {error}. It expires by itself.");
+                tracing::warn!(target: TARGET, "Could not release the {lease}: {error}. It expires by itself.");
             }
             Err(_elapsed) => {
-                tracing::warn!(target: TARGET, "The {lease} could not be given back in time. It expires by itself.");
+                tracing::warn!(target: TARGET, "Could not release the {lease} in time. It expires by itself.");
             }
         }
     }
@@ -220,7 +220,7 @@ impl Candidate {
             let Some(lease) = self.elector.release(self.clock.now()) else { return Ok(false) };
             match self.cluster.replace(self.address(), bytes(&lease)).await {
                 Ok(_released) => return Ok(true),
-                // A renewal that was under way, or a change by a person.
+                // A renewal that was in progress, or a manual change.
                 Err(error) if error.class == ErrorClass::Conflict => {
                     let found = self.cluster.get(self.address()).await?;
                     self.elector.read(Some(Value::clone(found.body())), now);

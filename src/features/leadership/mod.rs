@@ -1,7 +1,7 @@
-//! The election of a leader among replicas: keeps one Lease, or waits for it.
+//! Leader election among replicas: holds one Lease, or waits for it.
 //!
-//! All decisions are in `logic/leadership/`; here are the requests and the clock. The election lasts as long as the
-//! operator: also while it ends and cleans up, the lease is renewed. Only the last events are posted after it is given back.
+//! All decisions are in `logic/leadership/`; this module has the requests and the clock. The election lasts as long as the
+//! operator: the lease is also renewed during shutdown and clean-up handlers. Only the last events are posted after its release.
 
 mod candidate;
 
@@ -15,7 +15,7 @@ use crate::logic::leadership::{Role, Terms};
 pub use crate::ports::Leadership;
 use crate::ports::{Clock, Cluster, Health};
 
-/// A running election.
+/// A running leader election.
 pub struct Election {
     leadership: Leadership,
     task: JoinSet<()>,
@@ -23,7 +23,8 @@ pub struct Election {
 }
 
 impl Election {
-    /// Stands for election; a standby at first. Requests of the cluster that write are fenced from now on.
+    /// Joins the election, as a standby at first. From now on, the cluster adapter sends requests that write only while this
+    /// replica may act.
     pub fn start(
         cluster: Arc<dyn Cluster>,
         terms: Terms,
@@ -39,17 +40,17 @@ impl Election {
         Election { leadership, task, stop }
     }
 
-    /// Whether this operator may act.
+    /// Returns whether this operator may act.
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()
     }
 
-    /// Waits until the leadership is lost; gives the reason. From then on nothing may be done.
+    /// Waits until the leadership is lost; returns the reason. From then on nothing may be done.
     pub async fn lost(&self) -> String {
         self.leadership.lost().await
     }
 
-    /// Gives the lease back, so that another replica can lead at once.
+    /// Releases the lease, so that another replica can lead at once.
     pub async fn end(mut self) {
         self.stop.cancel();
         while self.task.join_next().await.is_some() {}

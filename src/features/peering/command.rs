@@ -1,4 +1,4 @@
-//! `kopf freeze` and `kopf resume`: a person writes a record, and takes it back.
+//! `kopf freeze` and `kopf resume`: write a peering record for a person, and remove it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,43 +13,43 @@ use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,
 };
 
-/// What a person wants.
+/// One `kopf freeze` or `kopf resume`.
 pub struct Command {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// The time.
+    /// The clock for the record.
     pub clock: Clock,
     /// The name of the peering objects.
     pub name: String,
-    /// The namespaces whose operators are meant; `None`: the operators of the whole cluster.
+    /// The namespaces whose operators are addressed; `None` addresses cluster-wide operators.
     pub namespaces: Option<Vec<String>>,
-    /// The key of the record.
+    /// The identity that keys the record.
     pub identity: String,
-    /// What to write; `None`: remove the record.
+    /// The record to write; `None` removes it.
     pub record: Option<Record>,
 }
 
-/// Why nothing, or not everything, was written.
+/// Why the command failed, completely or partly.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// Nobody has defined the resource.
+    /// The cluster does not have the resource.
     #[error(
         "cannot find the peering resource: the cluster has no {kind} in kopf.dev/v1 or zalando.org/v1"
     )]
     NoResource {
-        /// The kind that is not there.
+        /// The missing kind.
         kind: &'static str,
     },
-    /// The resource is there, its objects are not.
+    /// The resource exists, but not its object.
     #[error("there is no {kind} '{name}' {}", place(.namespace.as_deref()))]
     NoObject {
         /// Its kind.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// Where it should be: one place, or a pattern.
+        /// The namespace, or a pattern of namespaces.
         namespace: Option<String>,
-        /// As its group and version.
+        /// The group and version of the kind.
         api_version: String,
     },
     /// A request failed.
@@ -58,18 +58,17 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What to do about it.
+    /// Returns what to do about the problem.
     pub fn hint(&self) -> Option<String> {
         match self {
             Problem::NoResource { .. } => Some(
-                "operators of this cluster do not know each other; with these definitions they would: \
-                 kubectl apply -f examples/peering.yaml"
+                "operators of this cluster cannot see each other: install the peering CRDs of Kopf (kopf.dev/v1) first"
                     .into(),
             ),
             Problem::NoObject { kind, name, namespace, api_version } => {
                 let namespace = namespace.as_deref().map(|it| format!(", namespace: {it}"));
                 Some(format!(
-                    "create it, then do this again: echo '{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}{}}}}}' \
+                    "create it, then try again: echo '{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}{}}}}}' \
                      | kubectl apply -f -",
                     namespace.unwrap_or_default()
                 ))
@@ -79,10 +78,10 @@ impl Problem {
     }
 }
 
-/// What became of one object.
+/// The result for one object.
 enum Outcome {
     Written,
-    /// The record to remove is not there.
+    /// The record to remove does not exist; these records do.
     Nothing(Vec<Peer>),
     Missing,
 }
@@ -91,7 +90,7 @@ impl Command {
     /// Writes or removes the records.
     ///
     /// # Errors
-    /// When a request fails, when there is no object at all, and when a namespace is named exactly that has none.
+    /// If a request fails, if there is no object at all, or if a namespace given by its exact name has none.
     pub async fn run(&self) -> Result<(), Problem> {
         let clusterwide = self.namespaces.is_none();
         let groups = peering::GROUPS.map(str::to_owned);
@@ -111,11 +110,11 @@ impl Command {
         for place in peering::places(&known, clusterwide, names.as_ref()) {
             match self.visit(&place).await? {
                 Outcome::Written => {
-                    self.tell_success(kind, &place);
+                    self.log_success(kind, &place);
                     found.insert(place.1);
                 }
                 Outcome::Nothing(peers) => {
-                    self.tell_nothing(kind, &place, &peers);
+                    self.log_nothing(kind, &place, &peers);
                     found.insert(place.1);
                 }
                 Outcome::Missing => {
@@ -146,7 +145,7 @@ impl Command {
         if found.is_empty() { Err(missing(patterns.first().map(String::as_str))) } else { Ok(()) }
     }
 
-    /// The namespaces that are meant. A list of exact names needs no right to list namespaces.
+    /// Returns the addressed namespaces. A list of exact names needs no permission to list namespaces.
     async fn present(&self) -> Result<Option<BTreeSet<Arc<str>>>, ApiError> {
         let Some(patterns) = &self.namespaces else { return Ok(None) };
         let patterns: Vec<_> = patterns.iter().map(NamespacePattern::new).collect();
@@ -196,26 +195,26 @@ impl Command {
         Ok(if patched.is_some() { Outcome::Written } else { Outcome::Missing })
     }
 
-    fn tell_success(&self, kind: &str, place: &Place) {
+    fn log_success(&self, kind: &str, place: &Place) {
         let (name, identity, place) = (&self.name, &self.identity, whereabouts(place));
         tracing::debug!(target: TARGET, "Keep-alive in '{name}' {place}: ok.");
         let text = if let Some(Record { priority, lifetime, .. }) = &self.record {
             let seconds = lifetime.as_secs();
             format!(
-                "Frozen for {seconds} seconds: operators of a priority below {priority} pause by the {kind} '{name}' {place}. \
-                 The record is that of '{identity}'."
+                "Frozen for {seconds} s: operators with a priority below {priority} pause because of the record of '{identity}' \
+                 in the {kind} '{name}' {place}."
             )
         } else {
-            format!("Resumed: the record of '{identity}' is gone from the {kind} '{name}' {place}.")
+            format!("Resumed: removed the record of '{identity}' from the {kind} '{name}' {place}.")
         };
         tracing::info!(target: TARGET, "{text}");
     }
 
-    fn tell_nothing(&self, kind: &str, place: &Place, peers: &[Peer]) {
+    fn log_nothing(&self, kind: &str, place: &Place, peers: &[Peer]) {
         let texts: Vec<_> = peers.iter().map(ToString::to_string).collect();
         tracing::warn!(
             target: TARGET,
-            "Nothing to resume: the {kind} '{}' {} has no record of '{}'. It has [{}]; --id chooses another one.",
+            "Nothing to resume: the {kind} '{}' {} has no record of '{}'. Its records: [{}]; choose one with --id.",
             self.name,
             whereabouts(place),
             self.identity,
@@ -232,7 +231,7 @@ fn absent(answer: Result<Object, ApiError>) -> Result<Option<Object>, ApiError> 
     }
 }
 
-/// The place, and the group if it is the old one.
+/// Returns the namespace, and the API version if the group is the old one.
 fn whereabouts((resource, namespace): &Place) -> String {
     let place = place(namespace.as_deref());
     if resource.group == peering::GROUPS[0] {

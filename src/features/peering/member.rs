@@ -1,4 +1,4 @@
-//! One peering object: our record in it, and those of the others.
+//! One peering object: keeps our record in it, and reads the records of others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,8 +7,8 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Common, Looks, TARGET,
-    requests::{self, Errand, Reply, Request},
+    Common, ReadPlaces, TARGET,
+    requests::{self, Purpose, Reply, Request},
 };
 use crate::logic::{
     object::Object,
@@ -18,48 +18,49 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, ErrorClass, Extent, HealthState, StreamEvent, StreamTarget, until};
 
-/// The pause after a request that failed.
+/// The pause after a failed request.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Our record is not written again sooner, if somebody removes it: two clocks that differ must not make a storm.
+/// The minimum time until our record is written again after its removal: two operators whose clocks differ must not keep removing
+/// and writing records.
 const REMOVED_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest that leaving may take, after which others wait until our record expires.
+/// Time limit of leaving. If it fails, other operators wait until our record expires.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A hanging request is given up after this part of the lifetime, so that there is time for others.
+/// A hanging request is aborted after this fraction of the lifetime, to leave time for another one.
 const PATIENCE_PARTS: u32 = 4;
 
-/// One meeting with other operators.
+/// One peering object and its peers.
 pub(super) struct Member {
     common: Common,
     place: Place,
     blocker: String,
-    /// The records as last seen. Moments in it count from `start`.
+    /// The records as last seen. Their moments count from `start`.
     known: KnownPeers,
     start: Instant,
-    /// The version of the object that was judged last.
+    /// The version of the object that was evaluated last.
     judged: Option<String>,
     request: Option<Request>,
     /// Records to remove.
     dead: Vec<String>,
     /// When to renew our record.
     announce_at: Instant,
-    /// When we last did so.
+    /// When our record was last renewed.
     announced: Option<Instant>,
-    /// When the first of those we pause for is dead.
-    look_at: Option<Instant>,
-    /// Whether the object was ever there.
+    /// When the record of the first peer that pauses us expires.
+    read_at: Option<Instant>,
+    /// Whether the object was ever seen.
     is_seen: bool,
-    /// The last problem, told once.
-    told: String,
-    /// Where to tell that we have looked.
-    looks: Looks,
+    /// The last problem; each is logged once.
+    logged: String,
+    /// Reports that the object was read.
+    read_places: ReadPlaces,
 }
 
 impl Member {
-    /// Nothing is known yet.
-    pub(super) fn new(common: Common, place: Place, looks: Looks) -> Self {
+    /// Creates a member that knows no peers yet.
+    pub(super) fn new(common: Common, place: Place, read_places: ReadPlaces) -> Self {
         Member {
             blocker: common.blocker(&place),
             common,
@@ -71,14 +72,14 @@ impl Member {
             dead: Vec::new(),
             announce_at: Instant::now(),
             announced: None,
-            look_at: None,
+            read_at: None,
             is_seen: false,
-            told: String::new(),
-            looks,
+            logged: String::new(),
+            read_places,
         }
     }
 
-    /// Meets until told to stop, then leaves.
+    /// Follows the peering object until told to stop, then leaves it.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let (resource, namespace) = &self.place;
         let mut events = self.common.cluster.stream(StreamTarget {
@@ -94,7 +95,7 @@ impl Member {
             let is_standby = !leadership.is_leading();
             let wake_at = self.wake_at();
             tokio::select! {
-                biased; // the end first; then answers, which make room for the next request; then news; time last
+                biased; // the end first; then responses, which allow the next request; then events; timers last
                 () = stop.cancelled() => break,
                 reply = reply(&mut self.request) => {
                     self.request = None;
@@ -105,14 +106,14 @@ impl Member {
                         Some(Ok(StreamEvent::Object(kind, object))) => self.see(kind, &object),
                         Some(Ok(StreamEvent::Listed)) => {
                             self.miss();
-                            self.looked();
+                            self.note_read();
                         }
                         Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => {}
                         Some(Err(error)) => {
-                            self.complain("watched", &error);
-                            self.looked();
+                            self.report_failure("watch", &error);
+                            self.note_read();
                         }
-                        // Streams have no end.
+                        // Streams never end.
                         None => break,
                     }
                 },
@@ -124,52 +125,52 @@ impl Member {
         self.leave().await;
     }
 
-    fn looked(&self) {
-        self.looks.send_if_modified(|it| it.insert(self.place.clone()));
+    fn note_read(&self) {
+        self.read_places.send_if_modified(|it| it.insert(self.place.clone()));
     }
 
-    /// Begins the request that is due, if none is under way.
+    /// Starts the request that is due, unless another one is in progress.
     fn begin(&mut self) {
         if self.request.is_some() {
             return;
         }
         let now = Instant::now();
-        let is_looking = self.look_at.is_some_and(|it| it <= now);
-        let errand = if !self.common.leadership.is_leading() {
-            is_looking.then_some(Errand::Look)
+        let is_reading = self.read_at.is_some_and(|it| it <= now);
+        let purpose = if !self.common.leadership.is_leading() {
+            is_reading.then_some(Purpose::Read)
         } else if !self.dead.is_empty() {
-            Some(Errand::Remove(std::mem::take(&mut self.dead)))
+            Some(Purpose::Remove(std::mem::take(&mut self.dead)))
         } else {
-            // Our own change makes an event, by which other operators look again, too.
-            (is_looking || self.announce_at <= now).then_some(Errand::Announce)
+            // Our own change causes an event, which makes other operators read the object, too.
+            (is_reading || self.announce_at <= now).then_some(Purpose::Announce)
         };
-        let Some(errand) = errand else { return };
+        let Some(purpose) = purpose else { return };
         let limit = (self.common.settings.peering.lifetime / PATIENCE_PARTS).max(RETRY);
-        self.request = Some(requests::begin(&self.common, &self.place, errand, limit));
+        self.request = Some(requests::begin(&self.common, &self.place, purpose, limit));
     }
 
-    /// When the next request is due.
+    /// Returns when the next request is due.
     fn wake_at(&self) -> Option<Instant> {
         if self.request.is_some() {
             return None;
         }
         let announce_at = self.common.leadership.is_leading().then_some(self.announce_at);
-        announce_at.into_iter().chain(self.look_at).min()
+        announce_at.into_iter().chain(self.read_at).min()
     }
 
     fn take(&mut self, reply: Reply) {
         let now = Instant::now();
-        let is_looking = self.look_at.is_some_and(|it| it <= now);
-        let is_announcing = reply.errand == Errand::Announce;
+        let is_reading = self.read_at.is_some_and(|it| it <= now);
+        let is_announcing = reply.purpose == Purpose::Announce;
         match reply.answer {
             Some(Ok(object)) => {
                 if is_announcing {
                     self.announced = Some(now);
                     self.announce_at = now + self.period();
-                    self.tell_renewal("ok");
+                    self.log_renewal("ok");
                 }
                 self.recover();
-                if is_looking {
+                if is_reading {
                     self.judge(&object);
                 }
             }
@@ -177,44 +178,44 @@ impl Member {
                 tracing::debug!(target: TARGET, "Patching was skipped: the object does not exist anymore.");
                 if is_announcing {
                     self.announce_at = now + self.period();
-                    self.tell_renewal("not found");
+                    self.log_renewal("not found");
                 }
-                if is_looking {
+                if is_reading {
                     self.judge_absence();
                 }
             }
             Some(Err(error)) => {
-                self.complain("written", &error);
-                self.retry(now, is_looking);
+                self.report_failure("update", &error);
+                self.retry(now, is_reading);
             }
             None => {
-                self.complain("written", &"no answer in time");
-                self.retry(now, is_looking);
+                self.report_failure("update", &"no response in time");
+                self.retry(now, is_reading);
             }
         }
     }
 
-    fn retry(&mut self, now: Instant, is_looking: bool) {
+    fn retry(&mut self, now: Instant, is_reading: bool) {
         self.announce_at = self.announce_at.max(now + RETRY);
-        if is_looking {
-            self.look_at = Some(now + RETRY);
+        if is_reading {
+            self.read_at = Some(now + RETRY);
         }
     }
 
-    /// An event of the watch.
+    /// Processes an event of the watch.
     fn see(&mut self, kind: Option<EventType>, object: &Object) {
         let header = object.header();
         if header.name.as_ref() != Some(&self.common.settings.peering.name) {
             return;
         }
         self.is_seen = kind != Some(EventType::Deleted);
-        // Whoever wrote the records may still be at work when they are gone: they count until their time has come.
+        // The operators behind removed records may still be running: their records count until they expire.
         if self.is_seen && (self.judged.is_none() || self.judged != header.resource_version) {
             self.judge(object);
         }
     }
 
-    /// The end of a listing.
+    /// Processes the end of a listing.
     fn miss(&mut self) {
         let settings = &self.common.settings.peering;
         if settings.mandatory && !self.is_seen {
@@ -222,20 +223,20 @@ impl Member {
             let place = peering::whereabouts(self.place.1.as_deref());
             let text = format!(
                 "The operator is paused: peering is mandatory, and there is no {kind} '{}' {place}. \
-                 It goes on when the object is created.",
+                 It resumes when the object is created.",
                 settings.name
             );
             self.warn(text);
         }
     }
 
-    /// The object as it is now.
+    /// Evaluates the present object.
     fn judge(&mut self, object: &Object) {
         let body = object.body();
         if let Some(problem) = object.problem() {
             let name = &self.common.settings.peering.name;
             return self.warn(format!(
-                "The peering object '{name}' cannot be read, so the peers that are known stay as they are: {problem}."
+                "Cannot read the peering object '{name}', keeping the known peers: {problem}."
             ));
         }
         let now = self.start.elapsed();
@@ -244,13 +245,13 @@ impl Member {
         self.conclude(now);
     }
 
-    /// The object is not there, so nobody can have renewed a record in it.
+    /// Evaluates a missing object: nobody can have renewed a record in it.
     fn judge_absence(&mut self) {
         let now = self.start.elapsed();
         self.known.forget_dead(now);
         if self.common.settings.peering.mandatory {
             // As at the start: without the object there is no agreement.
-            self.look_at = None;
+            self.read_at = None;
             self.miss();
         } else {
             self.conclude(now);
@@ -275,8 +276,8 @@ impl Member {
             }
         }
         pauses.set(&self.blocker, verdict.pause);
-        self.look_at = verdict.look_again.and_then(|it| self.start.checked_add(it));
-        // Our own old record needs no removal: it is replaced.
+        self.read_at = verdict.look_again.and_then(|it| self.start.checked_add(it));
+        // Our own old record is replaced, not removed.
         self.dead = verdict.dead.into_iter().filter(|it| it != identity).collect();
         if let Some(announced) = self.announced.filter(|_| !verdict.is_announced) {
             self.announce_at = self.announce_at.min(announced + REMOVED_PAUSE);
@@ -284,20 +285,20 @@ impl Member {
         self.note();
     }
 
-    /// Removes our record, so that others need not wait for us.
+    /// Removes our record, so that others need not wait for its expiry.
     async fn leave(mut self) {
         if let Some(request) = self.request.take() {
-            // It may be carried out already, and must not be carried out after our removal.
+            // The server may have processed it already, and must not process it after our removal.
             drop(time::timeout(LEAVE_TIMEOUT, request).await);
         }
         if self.common.leadership.is_leading() {
-            let errand = Errand::Remove(vec![self.common.identity.clone()]);
-            let reply = requests::begin(&self.common, &self.place, errand, LEAVE_TIMEOUT).await;
+            let purpose = Purpose::Remove(vec![self.common.identity.clone()]);
+            let reply = requests::begin(&self.common, &self.place, purpose, LEAVE_TIMEOUT).await;
             let problem = match reply.answer {
                 Some(Ok(_)) => None,
                 Some(Err(error)) if error.class == ErrorClass::Missing => None,
                 Some(Err(error)) => Some(error.to_string()),
-                None => Some("no answer in time".to_owned()),
+                None => Some("no response in time".to_owned()),
             };
             if let Some(problem) = problem {
                 tracing::error!(target: TARGET, "Couldn't remove self from the peering. Ignoring. ({problem})");
@@ -312,7 +313,7 @@ impl Member {
         peering::period(self.common.settings.peering.lifetime, margin)
     }
 
-    fn tell_renewal(&self, result: &str) {
+    fn log_renewal(&self, result: &str) {
         let settings = &self.common.settings.peering;
         if !settings.stealth || result != "ok" {
             let place = peering::whereabouts(self.place.1.as_deref());
@@ -320,14 +321,12 @@ impl Member {
         }
     }
 
-    fn complain(&mut self, what: &str, problem: &dyn Problem) {
+    fn report_failure(&mut self, what: &str, problem: &dyn Problem) {
         let place = peering::whereabouts(self.place.1.as_deref());
         let name = &self.common.settings.peering.name;
-        let text = format!(
-            "The peering '{name}' {place} cannot be {what}, and is tried again: {}",
-            problem.text()
-        );
-        // Where peering is not asked for, an operator without the rights to it works all the same.
+        let text =
+            format!("Cannot {what} the peering '{name}' {place}, retrying: {}", problem.text());
+        // Without mandatory peering, an operator without permission for it works all the same.
         let is_needed = self.common.settings.peering.mandatory;
         let state = if is_needed { HealthState::Unready } else { HealthState::Ready };
         self.common.health.note(&self.part(), state, &text);
@@ -335,20 +334,20 @@ impl Member {
     }
 
     fn warn(&mut self, text: String) {
-        if self.told != text {
+        if self.logged != text {
             tracing::warn!(target: TARGET, "{text}");
-            self.told = text;
+            self.logged = text;
         }
     }
 
     fn recover(&mut self) {
-        self.told.clear();
+        self.logged.clear();
         self.note();
     }
 
     fn note(&self) {
         let paused = self.common.pauses.has(&self.blocker);
-        let text = if paused { "paused for other operators" } else { "in touch" };
+        let text = if paused { "paused for other operators" } else { "watching" };
         self.common.health.note(&self.part(), HealthState::Ready, text);
     }
 
@@ -357,7 +356,7 @@ impl Member {
     }
 }
 
-/// Why something cannot be done, for people.
+/// The text of a problem, for people.
 trait Problem {
     fn text(&self) -> String;
 }

@@ -1,7 +1,8 @@
-//! Other operators of the same objects: tells them that we are there, and pauses us while a stronger one is.
+//! Peering with other operators of the same objects: announces this operator, and pauses it while one with a higher priority is
+//! active.
 //!
-//! One [`Member`] per peering object. What they decide is in `logic/peering/`; they set and lift blockers of
-//! [`Pauses`], which streams and daemons obey. No error ends them: each is told once and the request is tried again.
+//! There is one [`Member`] per peering object. `logic/peering/` decides; the members add and remove blockers in [`Pauses`], which
+//! streams and daemons follow. No error ends a member: each error is logged once, and the request is retried.
 
 mod command;
 mod member;
@@ -28,10 +29,10 @@ use crate::settings::Settings;
 /// The log target of peering.
 const TARGET: &str = "kopf.peering";
 
-/// The longest that the start waits for a first look. Where the cluster is slow, there is work to do all the same.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time that the start waits for the first read. A slow cluster must not delay the work for longer.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause before a place is watched again after a bug.
+/// The pause before a member restarts after a bug.
 const RESTART_PAUSE: Duration = Duration::from_secs(5);
 
 /// What all members share.
@@ -39,49 +40,53 @@ const RESTART_PAUSE: Duration = Duration::from_secs(5);
 pub struct Common {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// As they are after start-up.
+    /// The settings after the start-up handlers.
     pub settings: Arc<Settings>,
-    /// The time.
+    /// The clock for records.
     pub clock: Clock,
     /// Our key among peers.
     pub identity: String,
-    /// What holds the operator back.
+    /// Where members add and remove blockers.
     pub pauses: Pauses,
-    /// A standby looks on, and writes nothing.
+    /// The leadership: a standby reads, and writes nothing.
     pub leadership: Leadership,
-    /// Where members tell how they are.
+    /// Where members report their health.
     pub health: Health,
 }
 
-/// The side of the reactor: says where to meet.
-pub struct Venues {
+/// Sets the peering objects, on the side of the reactor.
+pub struct PeeringTargets {
     common: Common,
     places: watch::Sender<BTreeSet<Place>>,
-    looks: Looks,
+    read_places: ReadPlaces,
 }
 
-/// The meetings with other operators.
+/// Follows the peering objects.
 pub struct Peering {
     common: Common,
     places: watch::Receiver<BTreeSet<Place>>,
-    looks: Looks,
+    read_places: ReadPlaces,
 }
 
-/// The places where somebody has looked how things stand.
-type Looks = Arc<watch::Sender<BTreeSet<Place>>>;
+/// The peering objects that were read.
+type ReadPlaces = Arc<watch::Sender<BTreeSet<Place>>>;
 
-/// Prepares the meetings; nothing is requested before [`Peering::run`].
-pub fn prepare(common: Common) -> (Venues, Peering) {
+/// Creates both sides; nothing is requested before [`Peering::run`].
+pub fn prepare(common: Common) -> (PeeringTargets, Peering) {
     let (sender, places) = watch::channel(BTreeSet::new());
-    let looks = Looks::default();
-    let venues = Venues { common: common.clone(), places: sender, looks: Arc::clone(&looks) };
-    (venues, Peering { common, places, looks })
+    let read_places = ReadPlaces::default();
+    let peering_targets = PeeringTargets {
+        common: common.clone(),
+        places: sender,
+        read_places: Arc::clone(&read_places),
+    };
+    (peering_targets, Peering { common, places, read_places })
 }
 
-impl Venues {
-    /// Meets at these places from now on. `is_known` says whether the cluster has peering resources at all.
+impl PeeringTargets {
+    /// Follows these peering objects from now on. `is_known` tells whether the cluster has peering resources at all.
     ///
-    /// A mandatory peering holds the operator back from this moment on, before any stream can start.
+    /// A mandatory peering pauses the operator from this moment on, before any stream can start.
     pub fn set(&self, places: BTreeSet<Place>, is_known: bool) {
         let Common { settings, pauses, .. } = &self.common;
         if settings.peering.mandatory {
@@ -91,7 +96,7 @@ impl Venues {
                 tracing::warn!(
                     target: TARGET,
                     "The operator is paused: peering is mandatory, and the cluster has no {kind} (kopf.dev/v1). \
-                     It goes on when the resource and its object '{}' are created.",
+                     It resumes when the resource and its object '{}' are created.",
                     settings.peering.name
                 );
             }
@@ -104,22 +109,22 @@ impl Venues {
         self.places.send_replace(places);
     }
 
-    /// Waits until somebody has looked at each place, but not for long: an operator that starts beside a stronger one should
-    /// see it before its own objects.
-    pub async fn looked(&self) {
-        let mut looks = self.looks.subscribe();
-        let all = looks.wait_for(|it| self.places.borrow().is_subset(it));
-        if time::timeout(LOOK_TIMEOUT, all).await.is_err() {
+    /// Waits until each peering object was read, within a time limit: a starting operator should see one with a higher priority
+    /// before its own objects.
+    pub async fn all_read(&self) {
+        let mut read_places = self.read_places.subscribe();
+        let all = read_places.wait_for(|it| self.places.borrow().is_subset(it));
+        if time::timeout(READ_TIMEOUT, all).await.is_err() {
             tracing::warn!(
                 target: TARGET,
-                "Other operators cannot be seen yet. The work begins without knowing of them."
+                "Cannot read the peering objects yet: starting without knowledge of other operators."
             );
         }
     }
 }
 
 impl Peering {
-    /// Meets until told to stop; leaves all places then.
+    /// Follows the peering objects until told to stop; then leaves all of them.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut running: BTreeMap<Place, CancellationToken> = BTreeMap::new();
         let mut members: JoinSet<Place> = JoinSet::new();
@@ -133,17 +138,17 @@ impl Peering {
             for place in wanted {
                 running.entry(place.clone()).or_insert_with(|| {
                     let end = CancellationToken::new();
-                    members.spawn(meet(
+                    members.spawn(follow(
                         self.common.clone(),
                         place,
-                        Arc::clone(&self.looks),
+                        Arc::clone(&self.read_places),
                         end.clone(),
                     ));
                     end
                 });
             }
             tokio::select! {
-                biased; // the end first; then room for a place that comes back
+                biased; // the end first; then ended members, whose place may come back
                 () = stop.cancelled() => break,
                 Some(left) = members.join_next() => if let Ok(place) = left { running.remove(&place); },
                 changed = self.places.changed() => if changed.is_err() {
@@ -157,10 +162,16 @@ impl Peering {
     }
 }
 
-/// Meets at one place until told to stop, and returns the place. A bug must not end it: two operators would act on the same objects.
-async fn meet(common: Common, place: Place, looks: Looks, end: CancellationToken) -> Place {
+/// Follows one peering object until told to stop, and returns it. A bug must not end this: two operators would handle the same
+/// objects.
+async fn follow(
+    common: Common,
+    place: Place,
+    read_places: ReadPlaces,
+    end: CancellationToken,
+) -> Place {
     loop {
-        let member = Member::new(common.clone(), place.clone(), Arc::clone(&looks));
+        let member = Member::new(common.clone(), place.clone(), Arc::clone(&read_places));
         let Err(_panic) = AssertUnwindSafe(member.run(end.clone())).catch_unwind().await else {
             return place;
         };
@@ -172,14 +183,14 @@ async fn meet(common: Common, place: Place, looks: Looks, end: CancellationToken
         );
         tracing::error!(target: TARGET, "{text}");
         common.health.note(&part, HealthState::Unready, &text);
-        // Told to stop, it begins once more to leave the place.
+        // Told to stop, the member starts once more to leave the peering object.
         let _is_over = time::timeout(RESTART_PAUSE, end.cancelled()).await;
         common.health.forget(&part);
     }
 }
 
 impl Common {
-    /// The name of the blocker of a place.
+    /// Returns the name of a peering object's blocker.
     fn blocker(&self, (resource, namespace): &Place) -> String {
         peering::blocker(&self.settings.peering.name, &resource.group, namespace.as_deref())
     }

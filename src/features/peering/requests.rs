@@ -1,4 +1,4 @@
-//! The requests of one meeting: one at a time, beside the watching, so that a slow one holds nothing up.
+//! The requests of one member: one at a time, concurrently with the watch, so that a slow one holds nothing up.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,51 +12,51 @@ use crate::logic::{
 };
 use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Errand {
+pub(super) enum Purpose {
     /// Renew our record.
     Announce,
     /// Remove these records.
     Remove(Vec<String>),
-    /// See how things stand.
-    Look,
+    /// Read the object.
+    Read,
 }
 
-/// A request under way.
+/// A request in progress.
 pub(super) type Request = BoxFuture<'static, Reply>;
 
 /// A request that has ended.
 pub(super) struct Reply {
-    /// What it was for.
-    pub(super) errand: Errand,
-    /// What became of it; `None`: no answer in time.
+    /// Its purpose.
+    pub(super) purpose: Purpose,
+    /// The response; `None` if it did not arrive in time.
     pub(super) answer: Option<Result<Object, ApiError>>,
 }
 
-/// Begins a request.
-pub(super) fn begin(common: &Common, place: &Place, errand: Errand, limit: Duration) -> Request {
+/// Starts a request.
+pub(super) fn begin(common: &Common, place: &Place, purpose: Purpose, limit: Duration) -> Request {
     let (common, place) = (common.clone(), place.clone());
     Box::pin(async move {
-        let answer = time::timeout(limit, send(&common, &place, &errand)).await.ok();
-        Reply { errand, answer }
+        let answer = time::timeout(limit, send(&common, &place, &purpose)).await.ok();
+        Reply { purpose, answer }
     })
 }
 
-async fn send(common: &Common, place: &Place, errand: &Errand) -> Result<Object, ApiError> {
+async fn send(common: &Common, place: &Place, purpose: &Purpose) -> Result<Object, ApiError> {
     let settings = &common.settings.peering;
-    match errand {
-        Errand::Announce => {
+    match purpose {
+        Purpose::Announce => {
             let record =
                 Record { priority: settings.priority, lifetime: settings.lifetime, message: None };
             let now = common.clock.now();
             patch(common, place, &peering::announcement(&common.identity, &record, now)).await
         }
-        Errand::Remove(identities) => {
+        Purpose::Remove(identities) => {
             let identities = identities.iter().map(String::as_str);
             patch(common, place, &peering::removal(identities)).await
         }
-        Errand::Look => {
+        Purpose::Read => {
             let (resource, namespace) = place;
             let namespace = namespace.as_deref();
             common.cluster.get(Address { resource, namespace, name: &settings.name }).await

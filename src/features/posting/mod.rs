@@ -1,12 +1,12 @@
-//! Posts Kubernetes events: in order for each object, side by side for different ones, and never in anybody's way.
+//! Posts Kubernetes events: in order for each object, concurrently for different objects, and without delaying anything else.
 //!
-//! What is in an event is decided in `logic/posting.rs`; scripts and loggers put them into `ports/posts.rs`. A failure is told
-//! and forgotten: events are for people who look, nothing depends on them.
+//! `logic/posting.rs` decides the content of an event; scripts and loggers put events into `ports/event_queue.rs`. A failure is
+//! logged and the event dropped: events are for people, nothing depends on them.
 //!
-//! One task does it all. Of an object without events nothing is kept, so an idle poster costs nothing and holds no place; there
-//! is nothing left for `posting.idle_timeout` to end.
+//! One task does it all. It keeps nothing of objects without events, so it costs nothing when idle and has no workers that
+//! `posting.idle_timeout` could end.
 
-mod desk;
+mod dispatcher;
 
 use std::sync::Arc;
 
@@ -16,46 +16,46 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::desk::Desk;
-use crate::ports::{Clock, Cluster, Inbox, Posts};
+use self::dispatcher::Dispatcher;
+use crate::ports::{Clock, Cluster, EventQueue, EventReceiver};
 
-/// Where events go, once it is known.
+/// Receives the cluster, once it is connected.
 pub type Connected = oneshot::Receiver<Arc<dyn Cluster>>;
 
-/// Posts events until it is told to stop; then those that wait, for so long.
+/// Posts events until told to stop; then posts the waiting ones, for at most `grace`.
 ///
-/// Without a cluster, because nobody ever logged in, the events are lost.
+/// If the operator never connects to a cluster, the events are lost.
 pub async fn run(
-    posts: Posts,
+    posts: EventQueue,
     connected: Connected,
     clock: Clock,
     (stop, grace): (CancellationToken, Duration),
 ) {
     let (Some(mut inbox), Ok(cluster)) = (posts.take(), connected.await) else { return };
-    let mut desk = Desk::new(cluster, posts.settings(), clock);
-    serve(&mut desk, &mut inbox, &stop).await;
+    let mut dispatcher = Dispatcher::new(cluster, posts.settings(), clock);
+    serve(&mut dispatcher, &mut inbox, &stop).await;
     while let Ok(post) = inbox.try_recv() {
-        desk.accept(post);
+        dispatcher.accept(post);
     }
-    if time::timeout(grace, desk.finish()).await.is_err() {
+    if time::timeout(grace, dispatcher.finish()).await.is_err() {
         tracing::warn!(
             target: "kopf.posting",
-            "{} Kubernetes events could not be posted before the exit; settings.queueing.exit_timeout is how long it waits.",
-            desk.len()
+            "{} Kubernetes events were not posted before the exit (settings.queueing.exit_timeout).",
+            dispatcher.len()
         );
     }
 }
 
-async fn serve(desk: &mut Desk, inbox: &mut Inbox, stop: &CancellationToken) {
+async fn serve(dispatcher: &mut Dispatcher, inbox: &mut EventReceiver, stop: &CancellationToken) {
     loop {
         tokio::select! {
-            // What is done makes room for what is next; a stop needs no hurry, for what waits is still posted.
+            // A posted event makes room for the next one; a stop can wait, because waiting events are still posted.
             biased;
-            () = desk.advance(), if !desk.is_idle() => {}
+            () = dispatcher.advance(), if !dispatcher.is_idle() => {}
             () = stop.cancelled() => return,
-            post = inbox.recv(), if desk.has_room() => match post {
-                Some(post) => desk.accept(post),
-                // Nobody can post any more.
+            post = inbox.recv(), if dispatcher.has_room() => match post {
+                Some(post) => dispatcher.accept(post),
+                // All senders are gone.
                 None => return,
             },
         }

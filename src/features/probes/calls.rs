@@ -1,4 +1,4 @@
-//! Counts the calls of handlers on their way to the scripts.
+//! Counts the calls of handlers on the way to the scripts.
 
 use std::{
     pin::Pin,
@@ -19,25 +19,25 @@ use crate::logic::{
 use crate::ports::{BoxFuture, Invocation, Metrics, Scripts};
 use crate::settings::Settings;
 
-/// The same scripts, counted.
-pub struct Counted {
+/// Wraps scripts, and counts their calls.
+pub struct CountedScripts {
     scripts: Arc<dyn Scripts>,
     metrics: Arc<Metrics>,
 }
 
-/// One call on its way; there may be many thousands that wait.
+/// One running call; there may be many thousands of waiting ones.
 struct Call {
     scripts: BoxFuture<'static, Ended>,
     invocation: Arc<Invocation>,
     metrics: Arc<Metrics>,
-    /// When it began; `None` when it is counted.
+    /// When the call began; `None` after it was counted.
     begun: Option<Instant>,
 }
 
-impl Counted {
-    /// Counts the calls of these scripts.
+impl CountedScripts {
+    /// Wraps these scripts.
     pub fn new(scripts: Arc<dyn Scripts>, metrics: Metrics) -> Self {
-        Counted { scripts, metrics: Arc::new(metrics) }
+        CountedScripts { scripts, metrics: Arc::new(metrics) }
     }
 }
 
@@ -65,7 +65,7 @@ impl Drop for Call {
     }
 }
 
-impl Scripts for Counted {
+impl Scripts for CountedScripts {
     fn lifecycle(&self) -> Option<Chooser> {
         self.scripts.lifecycle()
     }

@@ -1,4 +1,4 @@
-//! Where the liveness endpoint is: `http://HOST:PORT/PATH`.
+//! The address of the liveness endpoint: `http://HOST:PORT/PATH`.
 
 use std::{fmt, str::FromStr};
 
@@ -9,17 +9,17 @@ pub struct Endpoint {
     pub host: String,
     /// The port.
     pub port: u16,
-    /// The path of the probe handlers, beginning with a slash.
+    /// The path of the probe handlers; starts with a slash.
     pub path: String,
 }
 
-/// Why a text is no endpoint.
+/// Why a string is not a valid endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Another protocol.
+    /// The scheme is not `http`.
     #[error("Unsupported scheme: {0}")]
     Scheme(String),
-    /// No port number.
+    /// The port is missing or invalid.
     #[error("'{0}' has no valid port")]
     Port(String),
 }
@@ -32,7 +32,7 @@ impl FromStr for Endpoint {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at_checked(end).unwrap_or((rest, ""));
         let path = rest.split(['?', '#']).next().unwrap_or_default();
-        // The colons of an IPv6 address are inside of brackets.
+        // The colons of an IPv6 address are inside brackets.
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().map_err(|_problem| UrlError::Port(url.to_owned()))?)

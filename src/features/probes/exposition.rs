@@ -1,4 +1,4 @@
-//! The numbers as Prometheus reads them: the text format of `OpenMetrics`.
+//! The metrics in the `OpenMetrics` text format, as Prometheus reads them.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicU64};
 
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::report;
 use crate::ports::{Health, PartHealth};
 
-/// The type of the text.
+/// The content type of the page.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -27,19 +27,19 @@ struct PartLabels {
     part: String,
 }
 
-/// Everything there is to count, as it is now.
+/// Returns the page with the present values of all metrics.
 pub(super) fn expose(health: &Health, now: Instant) -> String {
     let mut registry = Registry::with_prefix("kopf");
     let metrics = health.metrics();
-    registry.register("build", "The program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
     registry.register(
-        "handler_calls",
-        "Calls of handlers by how they ended",
-        metrics.calls.clone(),
+        "build",
+        "The version of kopf",
+        Info::new([("version", env!("CARGO_PKG_VERSION"))]),
     );
+    registry.register("handler_calls", "Handler calls by outcome", metrics.calls.clone());
     registry.register_with_unit(
         "handler_call_duration",
-        "How long calls of handlers took",
+        "Durations of handler calls",
         Unit::Seconds,
         metrics.call_seconds.clone(),
     );
@@ -63,24 +63,20 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
         "Objects with events that are waiting or being handled",
         metrics.queues.clone(),
     );
-    registry.register(
-        "script_reload",
-        "Edits of the scripts by what became of them",
-        metrics.reloads.clone(),
-    );
+    registry.register("script_reload", "Edits of the scripts by result", metrics.reloads.clone());
     registry.register(
         "script_vm_restarts",
-        "Scripts that were started afresh, because their memory was full or they did not respond",
+        "Restarts of scripts that were out of memory or did not respond",
         metrics.vm_restarts.clone(),
     );
     registry.register(
         "script_generation",
-        "The generation of the scripts that runs",
+        "The live generation of the scripts",
         metrics.generation.clone(),
     );
     registry.register_with_unit(
         "script_generation_timestamp",
-        "Since when this generation runs, in Unix time",
+        "When the live generation took over, in Unix time",
         Unit::Seconds,
         metrics.generation_seconds.clone(),
     );
@@ -92,7 +88,7 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
     }
     metrics.register_scripts(&mut bare);
     let mut text = String::new();
-    // Writing to a string cannot fail; half a page would be seen by the missing end mark.
+    // Writing to a string cannot fail; scrapers would notice half a page by its missing end mark.
     if encode_all(&mut text, &bare, &registry).is_err() {
         text.clear();
     }
@@ -104,7 +100,7 @@ fn encode_all(text: &mut String, first: &Registry, last: &Registry) -> std::fmt:
     encode(text, last)
 }
 
-/// Each part as a number, so that one alert serves all.
+/// Adds two gauges per part, so that one alert covers all parts.
 fn add_parts(registry: &mut Registry, parts: &BTreeMap<String, PartHealth>, now: Instant) {
     let ready = Family::<PartLabels, Gauge>::default();
     let silence = Family::<PartLabels, Gauge<f64, AtomicU64>>::default();
@@ -123,7 +119,7 @@ fn add_parts(registry: &mut Registry, parts: &BTreeMap<String, PartHealth>, now:
     );
     registry.register_with_unit(
         "part_silence",
-        "How long ago a part with a pulse was heard last",
+        "Time since the last report of a part that reports regularly",
         Unit::Seconds,
         silence,
     );

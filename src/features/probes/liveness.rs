@@ -1,4 +1,4 @@
-//! Asks the probe handlers, not more often than needed: one run serves everybody who asks meanwhile and shortly after.
+//! Runs the probe handlers, but not more often than needed: one run serves all requests that arrive meanwhile and shortly after.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::handling::activities::{ActivityError, Standing};
+use crate::handling::activities::{ActivityError, RepeatedActivity};
 
-/// How long a result is as good as a new one; Kopf has the same.
+/// How long a result is reused; the same as in Kopf.
 const FRESH: Duration = Duration::from_secs(10);
 
 /// The probe handlers of an operator and their last results.
 pub struct Liveness {
-    probe: Standing,
-    /// Held during a run: others wait for its result.
+    probe: RepeatedActivity,
+    /// Locked during a run: other requests wait for its result.
     last: Mutex<Option<(Instant, Bytes)>>,
 }
 
 impl Liveness {
-    /// Nothing is asked yet.
-    pub fn new(probe: Standing) -> Self {
+    /// Creates it without results.
+    pub fn new(probe: RepeatedActivity) -> Self {
         Liveness { probe, last: Mutex::new(None) }
     }
 
-    /// The results by handler id, as JSON. Waits for the scripts, also for their retries.
+    /// Returns the results by handler id, as JSON. Waits for the scripts, including their retries.
     ///
     /// # Errors
-    /// When handlers failed for good; the next one who asks runs them again.
+    /// If handlers failed permanently; the next request runs them again.
     pub async fn ask(&self) -> Result<Bytes, ActivityError> {
         let mut last = self.last.lock().await;
         if let Some((when, results)) = &*last

@@ -1,7 +1,7 @@
-//! How others see the operator: the liveness endpoint of Kopf, `/healthz`, `/livez`, `/readyz`, and `/metrics`.
+//! The HTTP endpoints of the operator: Kopf's liveness endpoint, `/healthz`, `/livez`, `/readyz`, and `/metrics`.
 //!
-//! `server.rs` speaks HTTP, `routes.rs` answers, `report.rs` judges the parts, `liveness.rs` asks the probe handlers,
-//! `exposition.rs` writes the numbers that `calls.rs` and others count. Only the liveness path ever waits for a script.
+//! `server.rs` speaks HTTP, `routes.rs` responds, `report.rs` evaluates the health of the parts, `liveness.rs` runs the probe
+//! handlers, `exposition.rs` writes the metrics that `calls.rs` and others count. Only the liveness path ever waits for a script.
 
 mod calls;
 mod endpoint;
@@ -15,7 +15,7 @@ mod server;
 mod tests;
 
 pub use self::{
-    calls::Counted,
+    calls::CountedScripts,
     endpoint::{Endpoint, UrlError},
     liveness::Liveness,
     pauses::follow_pauses,

@@ -1,10 +1,10 @@
-//! Tells that the operator is paused: it is healthy then, but somebody may wonder why it does nothing.
+//! Reports that the operator is paused: it is healthy then, but people may wonder why it does nothing.
 
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{Health, HealthState, Pauses};
 
-/// The part of the health.
+/// The name of the part in the health report.
 const PART: &str = "pause";
 
 /// Follows the pauses until `stop`.

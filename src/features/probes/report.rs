@@ -1,4 +1,4 @@
-//! What the parts mean for the whole, told as the components of Kubernetes do: `[+]login ok`, `[-]stream/… failed: reason`.
+//! The health of the whole operator, in the format of Kubernetes components: `[+]login ok`, `[-]stream/… failed: reason`.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::ports::{HealthState, PartHealth};
 
-/// What is asked.
+/// The question of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     /// `/healthz`, `/livez`: would a restart help?
@@ -15,16 +15,16 @@ pub(super) enum Check {
     Ready,
 }
 
-/// The wishes in the query: `?verbose&exclude=login`.
+/// The options in the query: `?verbose&exclude=login`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Wishes {
-    /// Tell all parts also when all is well.
+pub(super) struct CheckOptions {
+    /// Lists all parts even if all are healthy.
     pub(super) verbose: bool,
-    /// Parts that are not looked at.
+    /// Parts to ignore.
     pub(super) exclude: Vec<String>,
 }
 
-/// An answer: whether all is well, and its text.
+/// The result: whether the check passed, and the response text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
     pub(super) is_fine: bool,
@@ -39,38 +39,38 @@ impl Check {
         }
     }
 
-    /// Whether this part is well enough.
+    /// Returns whether this part passes the check.
     fn accepts(self, part: &PartHealth, now: Instant) -> bool {
         match self {
-            // What goes on trying by itself would only try again from the beginning after a restart.
+            // A part that keeps trying would only start over after a restart.
             Check::Alive(_) => part.state != HealthState::Dead,
             Check::Ready => is_ready(part, now),
         }
     }
 }
 
-/// Whether a part says that it is ready, and was heard lately.
+/// Returns whether a part is ready and was confirmed recently.
 pub(super) fn is_ready(part: &PartHealth, now: Instant) -> bool {
     part.state == HealthState::Ready && silence(part, now).is_none()
 }
 
-/// How long a part was silent, in seconds, if that is too long.
+/// Returns how many seconds ago a part was last confirmed, if that is too long ago.
 fn silence(part: &PartHealth, now: Instant) -> Option<u64> {
     let age = now.saturating_duration_since(part.seen);
     part.silence_max.is_some_and(|max| age > max).then_some(age.as_secs())
 }
 
-/// Judges all parts.
+/// Checks all parts.
 pub(super) fn report(
     check: Check,
     parts: &BTreeMap<String, PartHealth>,
-    wishes: &Wishes,
+    options: &CheckOptions,
     now: Instant,
 ) -> Report {
     let mut text = String::new();
     let mut is_fine = true;
     for (name, part) in parts {
-        let line = if wishes.exclude.contains(name) {
+        let line = if options.exclude.contains(name) {
             format!("[+]{name} excluded: ok")
         } else if check.accepts(part, now) {
             format!("[+]{name} ok{}", remark(part, now))
@@ -81,12 +81,12 @@ pub(super) fn report(
         // Writing to a string cannot fail.
         writeln!(text, "{line}").unwrap_or_default();
     }
-    let unknown: Vec<_> = wishes.exclude.iter().filter(|it| !parts.contains_key(*it)).collect();
+    let unknown: Vec<_> = options.exclude.iter().filter(|it| !parts.contains_key(*it)).collect();
     if !unknown.is_empty() {
         writeln!(text, "warn: some health checks cannot be excluded: no matches for {unknown:?}")
             .unwrap_or_default();
     }
-    if is_fine && !wishes.verbose {
+    if is_fine && !options.verbose {
         return Report { is_fine, text: "ok".into() };
     }
     let verdict = if is_fine { "passed" } else { "failed" };
@@ -94,42 +94,42 @@ pub(super) fn report(
     Report { is_fine, text }
 }
 
-/// What else is to say about a part that is well.
+/// Returns the remark on a healthy part.
 fn remark(part: &PartHealth, now: Instant) -> String {
     let said = if part.text.is_empty() { String::new() } else { format!(": {}", part.text) };
     let heard = part.silence_max.map(|_| now.saturating_duration_since(part.seen).as_secs());
-    let heard = heard.map(|it| format!(" (heard {it} s ago)")).unwrap_or_default();
+    let heard = heard.map(|it| format!(" (last report {it} s ago)")).unwrap_or_default();
     format!("{said}{heard}")
 }
 
 fn reason(part: &PartHealth, now: Instant) -> String {
     match (part.state, silence(part, now)) {
-        (HealthState::Ready, Some(seconds)) => format!("nothing was heard for {seconds} s"),
+        (HealthState::Ready, Some(seconds)) => format!("no report for {seconds} s"),
         (HealthState::Unready, Some(seconds)) => {
-            format!("{}; nothing was heard for {seconds} s", part.text)
+            format!("{}; no report for {seconds} s", part.text)
         }
         (HealthState::Dead, _) => format!("{}; only a restart helps", part.text),
         (HealthState::Ready | HealthState::Unready, None) => part.text.clone(),
     }
 }
 
-impl Wishes {
-    /// Reads a query. Unknown parameters mean nothing.
+impl CheckOptions {
+    /// Parses a query. Ignores unknown parameters.
     pub(super) fn parse(query: &str) -> Self {
-        let mut wishes = Wishes::default();
+        let mut options = CheckOptions::default();
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
-                "verbose" => wishes.verbose = value != "false" && value != "0",
-                "exclude" => wishes.exclude.push(decoded(value)),
+                "verbose" => options.verbose = value != "false" && value != "0",
+                "exclude" => options.exclude.push(decoded(value)),
                 _ => {}
             }
         }
-        wishes
+        options
     }
 }
 
-/// Percent-decoding; names of parts have spaces and slashes.
+/// Decodes percent-encoding: names of parts contain spaces and slashes.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! The answers to requests, without the wire.
+//! The responses to requests, without HTTP connections.
 
 use bytes::Bytes;
 use http::{
@@ -11,36 +11,36 @@ use tokio::time::Instant;
 use super::{
     exposition,
     liveness::Liveness,
-    report::{Check, Wishes, report},
+    report::{Check, CheckOptions, report},
 };
 use crate::ports::Health;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";
 
-/// What is answered.
+/// A response.
 pub type Answer = Response<Full<Bytes>>;
 
-/// What a listener serves.
+/// The routes of a listener.
 pub struct Routes {
     health: Health,
-    /// The path of the liveness endpoint, and who answers there; it goes before all others.
+    /// The path of the liveness endpoint and its handlers; it takes precedence over all other paths.
     liveness: Option<(String, Liveness)>,
 }
 
 impl Routes {
-    /// Health and metrics.
+    /// Serves health and metrics.
     pub fn new(health: Health) -> Self {
         Routes { health, liveness: None }
     }
 
-    /// And the probe handlers on exactly this path.
+    /// Also serves the probe handlers on exactly this path.
     #[must_use]
     pub fn with_liveness(self, path: String, liveness: Liveness) -> Self {
         Routes { liveness: Some((path, liveness)), ..self }
     }
 
-    /// Answers one request.
+    /// Returns the response to a request.
     pub async fn answer(&self, method: &Method, uri: &Uri) -> Answer {
         let liveness = self.liveness.as_ref().filter(|(path, _)| path == uri.path());
         let check = match uri.path() {
@@ -69,14 +69,15 @@ impl Routes {
     }
 
     fn judge(&self, check: Check, query: &str) -> Answer {
-        let told = report(check, &self.health.parts(), &Wishes::parse(query), Instant::now());
-        let status = if told.is_fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        answer(status, TEXT, told.text)
+        let report =
+            report(check, &self.health.parts(), &CheckOptions::parse(query), Instant::now());
+        let status = if report.is_fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        answer(status, TEXT, report.text)
     }
 
     fn contents(&self) -> String {
         let own = self.liveness.as_ref().map(|(path, _)| format!("{path}, ")).unwrap_or_default();
-        format!("there are: {own}/healthz, /livez, /readyz, /metrics\n")
+        format!("not found; available: {own}/healthz, /livez, /readyz, /metrics\n")
     }
 }
 
@@ -84,7 +85,7 @@ async fn live(liveness: &Liveness) -> Answer {
     match liveness.ask().await {
         Ok(results) => answer(StatusCode::OK, JSON, results),
         Err(error) => {
-            tracing::error!(target: "kopf.probing", "The liveness probe has failed: {error}");
+            tracing::error!(target: "kopf.probing", "The liveness probe failed: {error}");
             answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n"))
         }
     }

@@ -1,4 +1,4 @@
-//! The probes on a socket: HTTP/1.1, with a bound on everything that a stranger could make long or many.
+//! Serves the probes over HTTP/1.1, with limits on everything that clients could make long or many.
 
 use std::{
     convert::Infallible,
@@ -20,47 +20,47 @@ use tokio_util::sync::CancellationToken;
 
 use super::routes::Routes;
 
-/// Connections at a time; more wait in the queue of the system. A kubelet and a Prometheus need two.
+/// Maximum number of concurrent connections; more wait in the queue of the operating system. A kubelet and a Prometheus need two.
 const CONNECTIONS_MAX: usize = 64;
 
-/// The longest head of a request.
+/// Maximum number of bytes in the head of a request.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// For the head of a request; idle connections are closed after this time.
+/// Time limit for the head of a request; also closes idle connections.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
-/// For connections when the operator stops; Kopf gives the same.
+/// Time limit for open connections when the operator stops; the same as in Kopf.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
-/// Before the next try when the system has no connection to give, for example because too many files are open.
+/// The pause before the next attempt when the system cannot accept a connection, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// An address cannot be listened on.
+/// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {host}:{port}: {source}")]
 pub struct BindError {
-    /// As it was given.
+    /// The host as given.
     pub host: String,
-    /// As it was given.
+    /// The port as given.
     pub port: u16,
-    /// What the system says.
+    /// The error of the operating system.
     source: io::Error,
 }
 
-/// A socket that is answered as soon as [`Listener::serve`] runs.
+/// A bound socket. Requests are served while [`Listener::serve`] runs.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
 }
 
 impl Listener {
-    /// Takes an address; without a host, all addresses of this machine; port 0 is any free one.
+    /// Binds an address. An empty host means all addresses of this machine; port 0 means any free port.
     ///
     /// # Errors
-    /// When it is not free, or not of this machine.
+    /// If the address is in use, or does not belong to this machine.
     pub async fn bind(host: &str, port: u16) -> Result<Self, BindError> {
         let bound = if host.is_empty() {
-            // The first takes both kinds of addresses, where there are both.
+            // The first address accepts IPv6 and IPv4, where both exist.
             let all = [IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
             TcpListener::bind(&all.map(|it| SocketAddr::new(it, port))[..]).await
         } else {
@@ -70,21 +70,21 @@ impl Listener {
         Ok(Listener { socket: bound.map_err(refused)? })
     }
 
-    /// Where it is.
+    /// Returns the bound address.
     ///
     /// # Errors
-    /// When the system does not know.
+    /// If the operating system cannot report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Answers until `stop`; then answers under way get a moment.
+    /// Serves requests until `stop`; then gives responses in progress a moment to finish.
     pub async fn serve(self, routes: Arc<Routes>, stop: CancellationToken) {
         let mut connections = JoinSet::new();
         loop {
             let has_room = connections.len() < CONNECTIONS_MAX;
             tokio::select! {
-                biased; // the end first, then room for new ones
+                biased; // the end first, then ended connections, which make room for new ones
                 () = stop.cancelled() => break,
                 Some(_ended) = connections.join_next() => {}
                 accepted = self.socket.accept(), if has_room => match accepted {
@@ -98,7 +98,7 @@ impl Listener {
         }
         drop(self.socket);
         let all = async { while connections.join_next().await.is_some() {} };
-        // Who has not ended by then is cut off when the set is dropped.
+        // Connections that are still open then are closed when the set is dropped.
         let _some_are_left = timeout(END_WITHIN, all).await.is_err();
     }
 }
@@ -108,7 +108,7 @@ async fn connection(stream: TcpStream, peer: IpAddr, routes: Arc<Routes>, stop: 
         let routes = Arc::clone(&routes);
         async move {
             let answer = routes.answer(request.method(), request.uri()).await;
-            // Kubelets ask every few seconds: whoever wants to see that looks closer.
+            // At debug level, because kubelets send a request every few seconds.
             tracing::debug!(
                 target: "kopf.access",
                 "{peer} \"{} {} {:?}\" {}",
@@ -120,9 +120,9 @@ async fn connection(stream: TcpStream, peer: IpAddr, routes: Arc<Routes>, stop: 
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD_BYTES_MAX);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // How a connection ends is the client's business: there is nobody to tell.
+    // The way a connection ends is up to the client, so errors are ignored.
     tokio::select! {
-        biased; // no order is needed: the end is noticed by the next turn
+        biased; // any order will do: the next poll notices the end
         () = stop.cancelled() => served.as_mut().graceful_shutdown(),
         _ended = served.as_mut() => return,
     }

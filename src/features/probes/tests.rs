@@ -1,4 +1,4 @@
-//! What others see: the texts, and what is typed to get them.
+//! Tests of the reports, and of the parameters that select them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     endpoint::{Endpoint, UrlError},
-    report::{Check, Wishes, report},
+    report::{Check, CheckOptions, report},
 };
 use crate::ports::{HealthState, PartHealth};
 
@@ -31,18 +31,19 @@ fn parts(now: Instant) -> BTreeMap<String, PartHealth> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_part_is_told_with_its_reason() {
+async fn each_part_is_reported_with_its_reason() {
     tokio::time::advance(Duration::from_secs(5000)).await;
     let now = Instant::now();
-    let told = report(Check::Ready, &parts(now), &Wishes::parse("exclude=trying&exclude=x+y"), now);
+    let told =
+        report(Check::Ready, &parts(now), &CheckOptions::parse("exclude=trying&exclude=x+y"), now);
     assert!(!told.is_fine);
     expect![[r#"
         [-]dead failed: a bug; only a restart helps
         [+]fine ok
-        [+]heard ok: watching (heard 7 s ago)
-        [-]lost failed: no answer; nothing was heard for 9 s
+        [+]heard ok: watching (last report 7 s ago)
+        [-]lost failed: no answer; no report for 9 s
         [+]said ok: standby of a
-        [-]silent failed: nothing was heard for 8 s
+        [-]silent failed: no report for 8 s
         [+]trying excluded: ok
         warn: some health checks cannot be excluded: no matches for ["x y"]
         readyz check failed
@@ -51,26 +52,30 @@ async fn each_part_is_told_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_a_restart_mends_is_not_alive() {
+async fn only_parts_that_need_a_restart_fail_the_liveness_check() {
     tokio::time::advance(Duration::from_secs(5000)).await;
     let now = Instant::now();
     let mut all = parts(now);
-    let told = report(Check::Alive("livez"), &all, &Wishes::default(), now);
+    let told = report(Check::Alive("livez"), &all, &CheckOptions::default(), now);
     assert!(!told.is_fine && told.text.ends_with("livez check failed\n"));
     all.remove("dead");
-    let told = report(Check::Alive("livez"), &all, &Wishes::default(), now);
+    let told = report(Check::Alive("livez"), &all, &CheckOptions::default(), now);
     assert_eq!((told.is_fine, told.text.as_str()), (true, "ok"));
-    let told = report(Check::Alive("livez"), &all, &Wishes::parse("verbose"), now);
+    let told = report(Check::Alive("livez"), &all, &CheckOptions::parse("verbose"), now);
     assert!(told.is_fine && told.text.ends_with("livez check passed\n"));
 }
 
 #[test]
-fn wishes_are_percent_encoded() {
-    let wishes = Wishes::parse("verbose=1&exclude=stream%2Fpods.v1%20in+%27ns1%27&other=%zz");
-    assert!(wishes.verbose);
-    assert_eq!(wishes.exclude, ["stream/pods.v1 in 'ns1'"]);
-    assert_eq!(Wishes::parse("exclude=%e"), Wishes { verbose: false, exclude: vec!["%e".into()] });
-    assert!(!Wishes::parse("verbose=false").verbose);
+fn options_are_percent_encoded() {
+    let options =
+        CheckOptions::parse("verbose=1&exclude=stream%2Fpods.v1%20in+%27ns1%27&other=%zz");
+    assert!(options.verbose);
+    assert_eq!(options.exclude, ["stream/pods.v1 in 'ns1'"]);
+    assert_eq!(
+        CheckOptions::parse("exclude=%e"),
+        CheckOptions { verbose: false, exclude: vec!["%e".into()] }
+    );
+    assert!(!CheckOptions::parse("verbose=false").verbose);
 }
 
 #[test]

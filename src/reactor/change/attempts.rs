@@ -1,6 +1,6 @@
-//! The attempts of one cycle, and who of them wants to change what.
+//! The attempts of one cycle, and which of them requested which change.
 //!
-//! What the server refuses later fails the attempt that wanted it, see `reactor/delivery.rs`.
+//! A change that the server rejects later fails its attempt, see `reactor/delivery.rs`.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::ports::SharedPatch;
 pub(in crate::reactor) struct Attempt {
     /// The handler.
     pub(in crate::reactor) handler: Arc<Handler>,
-    /// Attempts made before.
+    /// Number of earlier attempts.
     pub(in crate::reactor) retries: u64,
     /// When the first attempt was due.
     pub(in crate::reactor) started: Timestamp,
@@ -39,7 +39,7 @@ pub(in crate::reactor) struct Attempts(Mutex<Content>);
 #[derive(Debug, Default)]
 struct Content {
     attempts: Vec<Attempt>,
-    /// The one that runs, and can change the patch.
+    /// The running attempt, which can change the patch.
     running: Option<usize>,
     authors: Authors,
     /// The records of all sub-handlers.
@@ -47,7 +47,7 @@ struct Content {
 }
 
 impl Attempts {
-    /// An attempt begins: what changes in the patch from now on is of it. Returns its number.
+    /// Starts an attempt: changes of the patch from now on belong to it. Returns its number.
     pub(in crate::reactor) fn begin(
         &self,
         handler: &Arc<Handler>,
@@ -70,14 +70,14 @@ impl Attempts {
         number
     }
 
-    /// An attempt has ended.
+    /// Ends an attempt.
     pub(in crate::reactor) fn end(&self, number: usize, patch: &SharedPatch) {
         let mut content = self.0.lock();
         content.note(patch);
         content.running = content.attempts.get(number).and_then(|it| it.parent);
     }
 
-    /// Adds a patch that other handlers have filled meanwhile, and who of them wanted what.
+    /// Adds a patch that other handlers have filled meanwhile, with the authors of its parts.
     pub(in crate::reactor) fn absorb(&self, others: Attempts, theirs: Patch, patch: &SharedPatch) {
         if theirs.is_empty() {
             return;
@@ -96,23 +96,23 @@ impl Attempts {
         patch.add(theirs);
     }
 
-    /// Keeps the records of sub-handlers as they are now.
+    /// Stores the present records of sub-handlers.
     pub(super) fn keep_children(&self, state: &State) {
         self.0.lock().children.replace(state);
     }
 
-    /// The records of all sub-handlers.
+    /// Returns the records of all sub-handlers.
     pub(super) fn children(&mut self) -> &mut State {
         &mut self.0.get_mut().children
     }
 
-    /// The attempt of this number.
+    /// Returns the attempt of this number.
     pub(in crate::reactor) fn get(&self, number: usize) -> Option<Attempt> {
         self.0.lock().attempts.get(number).cloned()
     }
 
-    /// Returns those of the attempts whose handlers were edited or removed since, with their parents. Sub-handlers are edited with
-    /// their parents.
+    /// Returns the attempts among these whose handlers were edited or removed since, with their parents. An edit of a parent
+    /// includes its sub-handlers.
     pub(in crate::reactor) fn replaced(
         &self,
         handlers: &ResourceHandlers,
@@ -136,7 +136,7 @@ impl Attempts {
         replaced
     }
 
-    /// Splits a merge-patch by the attempts that want it.
+    /// Splits a merge-patch by the attempts that requested its parts.
     pub(in crate::reactor) fn split(
         &self,
         merge: &Map<String, Value>,
@@ -144,7 +144,7 @@ impl Attempts {
         self.0.lock().authors.split(merge)
     }
 
-    /// Returns the attempt that wants a transformation.
+    /// Returns the attempt that requested a transformation.
     pub(in crate::reactor) fn author_of(&self, transformation: &Transformation) -> Option<usize> {
         self.0.lock().authors.author_of(transformation)
     }

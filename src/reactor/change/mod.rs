@@ -1,22 +1,21 @@
-//! Handles a change of one object: plans, runs the handlers that are due, settles.
+//! Handles a change of one object: plans, runs the due handlers, settles.
 //!
-//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/delivery.rs`. The handlers of one change, and the sub-handlers
-//! of one handler, are a `level.rs`; what a handler does with its sub-handlers is in `family.rs`; what is recorded, in
-//! `settling.rs`.
+//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/delivery.rs`. `level.rs` runs the handlers of one change, or the
+//! sub-handlers of one handler; `subhandlers.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
 
 mod attempts;
-mod family;
 mod level;
 mod retry;
 mod settling;
+mod subhandlers;
 
 use std::sync::Arc;
 
 pub(super) use self::{attempts::Attempts, retry::Rate, settling::Settling};
-use self::{family::Descendants, level::Level};
+use self::{level::Level, subhandlers::Descendants};
 use super::{
-    error::CycleError, generation::StreamContext, memory::Memory, place::Place, queue::Queue,
-    undecided::FilterContext,
+    error::CycleError, generation::StreamContext, memory::Memory, permits::WorkerPermit,
+    queue::Queue, undecided::FilterContext,
 };
 use crate::logic::{
     cause::Change, filters::Answers, handler::Handler, object::Object, outcome::LogLevel, plan,
@@ -27,22 +26,22 @@ use crate::settings::FieldPath;
 
 /// The handling of one change.
 pub(super) struct Changing<'a> {
-    pub(super) scene: Scene<'a>,
+    pub(super) context: ChangeContext<'a>,
     pub(super) memory: &'a mut Memory,
-    /// Who cannot be decided about yet.
+    /// Knows the handlers whose filters cannot be decided yet.
     pub(super) filters: &'a FilterContext,
-    /// Where newer events wait.
+    /// The queue of newer events.
     pub(super) queue: &'a Queue,
-    /// The worker's place, for waits that concern others.
-    pub(super) place: &'a Place,
-    /// The change does not end with its handlers: daemons or timers of the object still stop, or it is not known of all handlers
-    /// whether they want the change.
+    /// The worker's permit, released while it waits for something other than its own work.
+    pub(super) permit: &'a WorkerPermit,
+    /// The change does not end with its handlers: daemons or timers of the object are still stopping, or some handlers are
+    /// undecided about the change.
     pub(super) is_held: bool,
 }
 
-/// What all handlers of one change of one object have in common.
+/// What all handlers of one change of one object share.
 #[derive(Clone, Copy)]
-pub(super) struct Scene<'a> {
+pub(super) struct ChangeContext<'a> {
     pub(super) serving: &'a StreamContext,
     pub(super) logger: &'a Logger,
     pub(super) object: &'a Arc<Object>,
@@ -52,19 +51,19 @@ pub(super) struct Scene<'a> {
 }
 
 impl Changing<'_> {
-    /// Runs the handlers that are due. Returns what is to be recorded; nothing if no handler can react to the change.
+    /// Runs the due handlers. Returns what to record; `None` if no handler can react to the change.
     pub(super) async fn run(
         mut self,
         change: Change,
         answers: &mut Answers,
     ) -> Result<Option<Settling>, CycleError> {
-        let Scene { serving, logger, object, .. } = self.scene;
+        let ChangeContext { serving, logger, object, .. } = self.context;
         let is_held = self.is_held;
         let owned = &serving.handlers.changing;
         let nobody = Descendants::default();
         let edited = self.memory.waiting.as_ref().map(|it| it.edited(owned)).unwrap_or_default();
         let level = Level {
-            scene: self.scene,
+            context: self.context,
             change: &change,
             chooser: &serving.lifecycle,
             descendants: &nobody,
@@ -93,7 +92,7 @@ impl Changing<'_> {
         let mut state = State::load(storage, object.body(), ids(owned), now)?;
         let superseded = plan::begin(&mut state, seen.reason, &selected, now);
         superseded.lines.iter().for_each(|line| logger.line(line, None));
-        // They have ended in an earlier cycle, and nothing was purged for them to begin anew.
+        // The handlers have finished in an earlier cycle, and their records were not purged for a new start.
         let has_ended = is_held && !selected.is_empty() && state.done();
         if has_ended {
             selected.clear();
@@ -117,9 +116,9 @@ impl Changing<'_> {
         Ok(Some(settling))
     }
 
-    /// The long lines at the start of a cycle; written only if somebody reads them.
+    /// Writes the long lines at the start of a cycle, only if debug lines are enabled.
     fn announce(&self, change: &Change) {
-        let Scene { logger, object, .. } = self.scene;
+        let ChangeContext { logger, object, .. } = self.context;
         let Some(title) = change.reason.title() else { return };
         if !logger.is_enabled(LogLevel::Debug) {
             return;
@@ -132,10 +131,10 @@ impl Changing<'_> {
     }
 }
 
-/// The kwargs of a change, reduced to a field.
+/// Returns the kwargs of a change, reduced to a field.
 pub(super) fn kwargs(change: &Change, field: Option<&FieldPath>) -> ChangeCause {
     let narrowed = change.narrowed(field);
-    // Below an absent field, a sub-handler sees nothing, too.
+    // Below an absent field, a sub-handler sees an absent value, too.
     let new = narrowed.new.filter(|it| !it.is_null());
     ChangeCause { reason: change.reason, old: narrowed.old, new, diff: narrowed.diff }
 }

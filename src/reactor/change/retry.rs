@@ -1,11 +1,11 @@
-//! Retries handlers that failed permanently once their code has changed.
+//! Retries handlers that have failed permanently, after an edit of their code.
 
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::{self, Instant};
 
-use super::{Changing, Level, Scene};
+use super::{ChangeContext, Changing, Level};
 use crate::handling::asking::FilterRetries;
 use crate::logic::{
     cause::Change,
@@ -18,12 +18,12 @@ use crate::logic::{
     selection::{self, Certainty},
 };
 
-/// Limits how many objects start per second: an edit may concern thousands.
+/// Limits how many objects start per second: an edit may affect thousands.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Rate(Mutex<Option<Instant>>);
 
 impl Rate {
-    /// Reserves a moment for one object.
+    /// Reserves a start time for one object.
     fn reserve(&self, per_second: usize) -> Instant {
         let mut next = self.0.lock();
         let now = Instant::now();
@@ -35,14 +35,14 @@ impl Rate {
 }
 
 impl Changing<'_> {
-    /// Returns the handlers to retry and the change that they see: the reason of the failed attempt with the present object. Returns
-    /// `None` if a newer event arrives first.
+    /// Returns the handlers to retry and the change that they see: the reason of the failed attempt with the present object.
+    /// Returns `None` if a newer event arrives first.
     pub(super) async fn again(
         &mut self,
         change: &Change,
         level: &Level<'_>,
     ) -> Option<(Change, Vec<Arc<Handler>>)> {
-        let Scene { serving, logger, object, .. } = self.scene;
+        let ChangeContext { serving, logger, object, .. } = self.context;
         let failed = Failed::of(&serving.settings.persistence, object.body());
         let which = serving.settings.reload.retry_failed;
         let (reason, edited) = failed.edited(&serving.handlers.changing, which)?;
@@ -63,32 +63,32 @@ impl Changing<'_> {
         Some((seen_again(change, reason), handlers))
     }
 
-    /// Waits until this object may begin.
+    /// Waits until this object may start. Returns false if something newer interrupts the wait.
     async fn is_in_turn(&self) -> bool {
-        let serving = self.scene.serving;
+        let serving = self.context.serving;
         let moment = serving.retries.reserve(serving.settings.reload.retry_rate);
         let wait = async {
             tokio::select! {
-                biased; // a moment that has come has come
+                biased; // the reserved time comes first
                 () = time::sleep_until(moment) => true,
                 () = self.queue.pressure() => false,
                 () = serving.replaced.cancelled() => false,
             }
         };
-        // Others may work meanwhile.
-        self.place.without(wait).await
+        // Other workers may run meanwhile.
+        self.permit.release_while(wait).await
     }
 }
 
 impl Level<'_> {
-    /// Whether a handler certainly wants the object, whatever has changed.
+    /// Returns whether the filters of a handler certainly match the object, whatever has changed.
     async fn wants(
         &self,
         handler: &Arc<Handler>,
         mut answers: Answers,
         retries: FilterRetries<'_>,
     ) -> bool {
-        let Scene { serving, logger, object, memo, .. } = self.scene;
+        let ChangeContext { serving, logger, object, memo, .. } = self.context;
         let cause = self.cause(super::kwargs(self.change, None));
         let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object, change: Some(self.change) };
@@ -99,7 +99,7 @@ impl Level<'_> {
     }
 }
 
-/// A creation is a creation again; otherwise nothing has changed since the last handling.
+/// Returns the change for a retry: a failed creation is a creation again; otherwise nothing has changed since the last handling.
 fn seen_again(change: &Change, reason: Reason) -> Change {
     let mut change = Change { reason, ..change.clone() };
     if reason == Reason::Create {

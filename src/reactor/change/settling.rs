@@ -1,4 +1,4 @@
-//! What a cycle records about a change. It is computed again after the server has rejected what a handler wanted.
+//! The records of a change. They are computed again after the server has rejected a handler's request.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -29,24 +29,24 @@ pub(in crate::reactor) struct Settling {
     pub(super) change: Change,
     /// The records after the calls.
     pub(super) state: State,
-    /// The handlers that want the change.
+    /// The handlers whose filters match the change.
     pub(super) selected: Vec<Arc<Handler>>,
-    /// Those of them that were called.
+    /// The handlers among these that were called.
     pub(super) called: Vec<Arc<Handler>>,
-    /// All records are of another change, and go first.
+    /// All records belong to another change, and must be purged first.
     pub(super) is_left_over: bool,
     /// The change does not end with its handlers, see `Changing`.
     pub(super) is_held: bool,
-    /// A change was handled to its end before this one.
+    /// A change was handled completely before this one.
     pub(super) handled_once: bool,
 }
 
 impl Settling {
-    /// Of a change that the object has overtaken: its handlers have finished what they have seen of it, and see later changes
-    /// from there.
+    /// Returns the state of a change that the object has overtaken: its handlers have finished with the essence they have seen, and
+    /// later changes start from there.
     ///
     /// # Errors
-    /// When the state on the object cannot be read.
+    /// If the state on the object cannot be read.
     pub(in crate::reactor) fn of_overtaken(
         change: &Change,
         seen: Arc<Value>,
@@ -71,17 +71,17 @@ impl Settling {
         })
     }
 
-    /// Whether any record is of a handler that has not finished.
+    /// Returns whether any record belongs to an unfinished handler.
     pub(in crate::reactor) fn has_unfinished(&self) -> bool {
         self.state.counts().left > 0
     }
 
-    /// Where the change stands.
+    /// Returns the progress of the change.
     pub(in crate::reactor) fn settlement(&self, now: Timestamp) -> Settlement {
         settle::change(&self.state, &self.change, self.selected.is_empty(), now)
     }
 
-    /// Returns what is to be written on the object: the records, or what remains of them and the essence when all have ended.
+    /// Returns the fields to write to the object: the records, or, when all handlers have finished, their removal and the essence.
     pub(in crate::reactor) fn own(
         &self,
         serving: &StreamContext,
@@ -109,7 +109,7 @@ impl Settling {
         own
     }
 
-    /// Stores which handlers have failed permanently. Not needed for a deletion, as the object goes.
+    /// Stores which handlers have failed permanently. Not necessary for a deletion, which removes the object.
     fn note_failed(&self, serving: &StreamContext, body: &Value, own: &mut Map<String, Value>) {
         let reason = self.change.reason;
         if self.called.is_empty() || reason == Reason::Delete {
@@ -125,12 +125,12 @@ impl Settling {
         }
     }
 
-    /// Whether the change needs nothing more.
+    /// Returns whether the change is complete.
     pub(in crate::reactor) fn is_done(&self, now: Timestamp) -> bool {
         self.settlement(now).done && !self.is_held
     }
 
-    /// Notes for the next cycles what has come of it.
+    /// Stores the result in the memory, for the next cycles.
     pub(in crate::reactor) fn note(&self, memory: &mut Memory, now: Timestamp) {
         memory.handled_once = self.handled_once || self.is_done(now);
         let mut waiting = memory.waiting.take().unwrap_or_default();
@@ -140,7 +140,7 @@ impl Settling {
         }
     }
 
-    /// The attempt has failed after all, and with it those that wait for it. Returns the line that tells of it.
+    /// Fails the attempt afterwards, and with it the parents that wait for it. Returns the log line.
     pub(in crate::reactor) fn fail(
         &mut self,
         attempt: &Attempt,
@@ -164,7 +164,7 @@ impl Settling {
         line
     }
 
-    /// A handler whose sub-handlers are not finished after all is not finished either. Returns when it goes on.
+    /// Reopens a parent whose sub-handlers have not finished after all. Returns the delay until it continues.
     fn reopen(
         &mut self,
         attempt: &Attempt,
@@ -174,7 +174,7 @@ impl Settling {
     ) -> Option<Duration> {
         let id = &attempt.handler.id;
         let record = self.state.record(id).or_else(|| attempts.children().record(id))?;
-        // One that failed by itself never comes back, and one that waits comes early enough.
+        // A parent that has failed by itself never runs again, and one that waits runs early enough.
         if record.failure || !record.success && record.delay(now) <= delay {
             return None;
         }
@@ -189,7 +189,7 @@ impl Settling {
         Some(delay)
     }
 
-    /// Puts this outcome in the place of the one that the attempt had.
+    /// Replaces the outcome of the attempt.
     fn retract(
         &mut self,
         attempt: &Attempt,
@@ -206,7 +206,7 @@ impl Settling {
         }
     }
 
-    /// Forgets attempts of handlers that were edited or removed since: the next cycle decides about them, and about the end of the
+    /// Drops attempts of handlers that were edited or removed since: the next cycle decides about them, and about the end of the
     /// change.
     pub(in crate::reactor) fn forget(
         &mut self,
@@ -229,7 +229,7 @@ impl Settling {
         }
     }
 
-    /// Cuts the messages in all records to so many bytes.
+    /// Cuts the messages in all records to this many bytes.
     pub(in crate::reactor) fn shorten(&mut self, bytes: usize, attempts: &mut Attempts) {
         self.state.shorten_messages(bytes);
         attempts.children().shorten_messages(bytes);

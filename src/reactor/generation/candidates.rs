@@ -1,7 +1,7 @@
-//! New generations of scripts that wait to take over, one after another.
+//! Receives new generations of scripts, one after another, and prepares them to take over.
 //!
-//! A candidate first runs its start-up handlers, those that are new or changed, while the live generation serves. If they fail,
-//! the live generation keeps running. Before: `ports/reloads.rs`. After: `reactor/serve.rs`, which lets the candidate take over.
+//! A candidate first runs its new or changed start-up handlers, while the live generation serves. If they fail, the live generation
+//! keeps running. Before: `ports/reloads.rs`. After: `reactor/serve.rs`, where the candidate takes over.
 
 use std::sync::Arc;
 
@@ -21,34 +21,34 @@ use crate::settings::Settings;
 
 /// The candidates of an operator.
 pub(in crate::reactor) struct Candidates {
-    /// `None` if there are none, or no more.
+    /// `None` without hot reload, or after its end.
     reloads: Option<Reloads>,
     starting: Option<Starting>,
 }
 
-/// A candidate whose start-up handlers run.
+/// A candidate whose start-up handlers are running.
 struct Starting {
     candidate: Undecided,
     changes: Changes,
     running: BoxFuture<'static, Result<Settings, ActivityError>>,
 }
 
-/// A candidate without a verdict. When it is dropped, the verdict is that the operator ends.
+/// A candidate without a verdict. Dropping it sends the verdict that the operator is stopping.
 struct Undecided(Option<Candidate>);
 
-/// A candidate that can take over.
+/// A candidate that is ready to take over.
 pub(in crate::reactor) struct ReadyCandidate {
-    /// What it declares, with its version.
+    /// Its declarations and its version.
     pub(in crate::reactor) generation: Generation,
     /// What differs from the live generation.
     pub(in crate::reactor) changes: Changes,
-    /// The settings, if its start-up handlers have changed them.
+    /// The settings, if the start-up handlers of the candidate have changed them.
     pub(in crate::reactor) settings: Option<Settings>,
     candidate: Undecided,
 }
 
 impl Candidates {
-    /// Receives candidates from here, if from anywhere.
+    /// Receives candidates from `reloads`, if hot reload is enabled.
     pub(in crate::reactor) fn new(reloads: Option<Reloads>) -> Self {
         Candidates { reloads, starting: None }
     }
@@ -66,7 +66,7 @@ impl Candidates {
                 continue;
             };
             let outcome = tokio::select! {
-                biased; // what is ready takes over, also at the last moment
+                biased; // a candidate that is ready takes over, even if it is withdrawn at the same time
                 outcome = &mut starting.running => Some(outcome),
                 () = starting.candidate.withdrawn() => None,
             };
@@ -102,7 +102,7 @@ impl Candidates {
 }
 
 impl Drop for Candidates {
-    /// Rejects those that wait, because the operator ends.
+    /// Rejects the waiting candidates, because the operator is stopping.
     fn drop(&mut self) {
         let Some(reloads) = &mut self.reloads else { return };
         reloads.close();
@@ -121,7 +121,7 @@ impl Starting {
         };
         let mut handlers = registry.activities(Kind::Startup);
         handlers.retain(is_new);
-        // Their settings are taken if they all succeed, and then at once.
+        // Their settings take effect together, and only if all of these handlers succeed.
         let settings = Arc::new(Mutex::new(operator.settings()));
         let activity = Activity {
             kind: Kind::Startup,
@@ -131,11 +131,11 @@ impl Starting {
             logins: NativeLogins::default(),
         };
         let (scripts, clock) = (Arc::clone(&operator.scripts), operator.steady);
-        let facilities = Arc::clone(&live.facilities);
+        let services = Arc::clone(&live.services);
         let running = Box::pin(async move {
             let execution = locked(&settings).execution;
-            let (scripts, facilities) = (&*scripts, &facilities);
-            let runner = Runner { scripts, clock, settings: &execution, facilities };
+            let (scripts, services) = (&*scripts, &services);
+            let runner = Runner { scripts, clock, settings: &execution, services };
             activities::run(runner, &activity).await?;
             Ok(locked(&settings))
         });
@@ -144,7 +144,7 @@ impl Starting {
 }
 
 impl Undecided {
-    /// Waits until it is withdrawn.
+    /// Waits until the candidate is withdrawn.
     async fn withdrawn(&self) {
         match &self.0 {
             Some(candidate) => candidate.withdrawn.cancelled().await,
@@ -169,12 +169,12 @@ impl Drop for Undecided {
 }
 
 impl ReadyCandidate {
-    /// Rejects it after all.
+    /// Rejects the candidate after all.
     pub(in crate::reactor) fn reject(self, rejection: Rejection) {
         self.candidate.decide(Err(rejection));
     }
 
-    /// Confirms that it has taken over.
+    /// Confirms that the candidate has taken over.
     pub(in crate::reactor) fn confirm(self) {
         let ReadyCandidate { changes, candidate, .. } = self;
         candidate.decide(Ok(changes));

@@ -1,4 +1,4 @@
-//! What a stream and its workers share while one version of their handlers serves, and where they find it.
+//! The context that a stream shares with its workers, for one version of their handlers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,20 +27,20 @@ use crate::logic::{
     undecided,
 };
 use crate::ports::{
-    Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
+    CallServices, Clock, Cluster, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
 };
 use crate::reactor::{change::Rate, memory::Memories};
 use crate::settings::Settings;
 
-/// Where a stream and its workers find their context. Clones share it.
+/// Holds the latest context of a stream for the stream and its workers. Clones share it.
 ///
 /// Callers that need one version across several steps, as a cycle does, call [`SharedContext::get`] once.
 #[derive(Clone)]
 pub(in crate::reactor) struct SharedContext(Arc<Mutex<Arc<StreamContext>>>);
 
-/// A time in which a function is not called that has not returned in time before.
+/// A pause during which a function that exceeded its time limit is not called.
 #[derive(Debug, Default)]
-pub(in crate::reactor) struct Rest(Mutex<Option<Instant>>);
+pub(in crate::reactor) struct Cooldown(Mutex<Option<Instant>>);
 
 impl SharedContext {
     /// Holds the first context of a stream.
@@ -53,20 +53,20 @@ impl SharedContext {
         Arc::clone(&self.0.lock())
     }
 
-    /// Puts the next version in its place, and wakes those that wait with the one before. Calls that run continue.
+    /// Sets the next context, and wakes the tasks that wait with the previous one. Running calls continue.
     pub(in crate::reactor) fn replace(&self, next: StreamContext) {
         let before = std::mem::replace(&mut *self.0.lock(), Arc::new(next));
         before.replaced.cancel();
     }
 }
 
-impl Rest {
+impl Cooldown {
     /// Returns whether the function must not be called now.
     pub(in crate::reactor) fn is_on(&self) -> bool {
         self.0.lock().is_some_and(|it| Instant::now() < it)
     }
 
-    /// Waits for a result. One that takes as long as the limit is followed by a rest.
+    /// Waits for a result. A result that takes as long as the limit starts a pause.
     pub(in crate::reactor) async fn after<T>(
         &self,
         limit: Duration,
@@ -87,57 +87,57 @@ pub(in crate::reactor) struct StreamContext {
     pub(in crate::reactor) resource: Arc<Resource>,
     /// The version of the handlers.
     pub(in crate::reactor) version: Version,
-    /// The handlers that want it.
+    /// The handlers that select the resource.
     pub(in crate::reactor) handlers: Arc<ResourceHandlers>,
-    /// Keeps handlers waiting until all objects are indexed.
+    /// Holds handlers back until all objects are indexed.
     pub(in crate::reactor) hold: Arc<Hold>,
-    /// Keeps handlers that came with a generation waiting for its new indexes, for a while.
+    /// Holds the handlers of a new generation back until its new indexes are complete, for a limited time.
     pub(in crate::reactor) gate: Option<Gate>,
-    /// The indexes that each script can use.
+    /// The indexes that each script may use.
     pub(in crate::reactor) uses: Arc<BTreeMap<ScriptId, Ids>>,
-    /// Cancelled when the next version has taken over: workers that wait look at their object again.
+    /// Cancelled when the next version has taken over: waiting workers then run another cycle.
     pub(in crate::reactor) replaced: CancellationToken,
     /// The cluster.
     pub(in crate::reactor) cluster: Arc<dyn Cluster>,
     /// The scripts.
     pub(in crate::reactor) scripts: Arc<dyn Scripts>,
-    /// As start-up handlers have left them.
+    /// The settings as start-up handlers have left them.
     pub(in crate::reactor) settings: Arc<Settings>,
-    /// The time.
+    /// The clock for pauses and timeouts.
     pub(in crate::reactor) clock: Clock,
     /// The order of handlers.
     pub(in crate::reactor) lifecycle: Chooser,
-    /// The time in which its function is not asked.
-    pub(in crate::reactor) lifecycle_rest: Arc<Rest>,
-    /// The operator's memo, copied into each object's.
+    /// The pause during which its function is not called.
+    pub(in crate::reactor) lifecycle_cooldown: Arc<Cooldown>,
+    /// The operator's memo, copied to that of each object.
     pub(in crate::reactor) memo: Memo,
-    /// When the operator began; throttles measure from here.
+    /// When the operator started; throttles measure from here.
     pub(in crate::reactor) start: Instant,
-    /// When handlers that have failed are called again.
+    /// Limits how many failed objects per second are retried after an edit.
     pub(in crate::reactor) retries: Arc<Rate>,
     /// The memories of all objects.
     pub(in crate::reactor) memories: Arc<Memories>,
-    /// What every call of a script can reach.
-    pub(in crate::reactor) facilities: Arc<Facilities>,
-    /// What daemons and timers share.
+    /// The services that every call can reach.
+    pub(in crate::reactor) services: Arc<CallServices>,
+    /// The state shared by daemons and timers.
     pub(in crate::reactor) background: Arc<daemons::Base>,
-    /// What holds the operator back.
+    /// Pauses of the operator.
     pub(in crate::reactor) pauses: Pauses,
     /// Whether this replica may act.
     pub(in crate::reactor) leadership: Leadership,
-    /// Where streams tell how they are.
+    /// Where streams report their health.
     pub(in crate::reactor) health: Health,
 }
 
 impl StreamContext {
-    /// Whether handlers may be called: the indexes are complete, or nobody waits for them any more.
+    /// Returns whether handlers may be called: the indexes are complete, or the wait for them is over.
     pub(in crate::reactor) fn is_open(&self) -> bool {
         self.hold.is_open(self.gate.as_ref())
     }
 
-    /// Waits until handlers of any script may be called. Returns the scripts whose handlers may not yet.
+    /// Waits until handlers of any script may be called. Returns the scripts whose handlers may not be called yet.
     ///
-    /// Handlers of raw events must see each event, so none of them is left out.
+    /// Handlers of raw events must see every event, so this waits for all of them.
     pub(in crate::reactor) async fn opening(&self) -> BTreeSet<ScriptId> {
         let ResourceHandlers { watching, changing, spawning, .. } = &*self.handlers;
         let script = |it: &Arc<Handler>| it.function.script;
@@ -164,7 +164,7 @@ impl StreamContext {
         self.hold.open_to(self.gate.as_ref(), &indexes).await;
     }
 
-    /// The indexes that these scripts can use, and the lifecycle function that is asked for all of them.
+    /// Returns the indexes that these scripts may use, including those of the lifecycle function, which is called for all of them.
     fn used_by<'a>(&'a self, scripts: impl IntoIterator<Item = &'a ScriptId>) -> Ids {
         let lifecycle = match &self.lifecycle {
             Chooser::Custom(function) => Some(&function.script),
@@ -174,38 +174,38 @@ impl StreamContext {
         scripts.filter_map(|it| self.uses.get(it)).flatten().cloned().collect()
     }
 
-    /// The clock of throttles.
+    /// Returns the time since the start of the operator, which throttles use.
     pub(in crate::reactor) fn uptime(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Returns the handlers that are new to objects which the handlers before have seen.
+    /// Returns the handlers that are new for objects which the previous handlers have seen.
     pub(in crate::reactor) fn new_since(&self, before: &StreamContext) -> NewHandlers {
         NewHandlers::between(&before.handlers, &self.handlers, &self.unfilled_since(before))
     }
 
     /// Returns the indexes that must be filled again.
     pub(in crate::reactor) fn unfilled_since(&self, before: &StreamContext) -> Ids {
-        self.facilities.indexes.unfilled_since(&before.facilities.indexes)
+        self.services.indexes.unfilled_since(&before.services.indexes)
     }
 
-    /// Runs handlers with the defaults of this operator.
+    /// Returns a runner of handlers with this operator's default options.
     pub(in crate::reactor) fn runner(&self) -> Runner<'_> {
         Runner {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.settings.execution,
-            facilities: &self.facilities,
+            services: &self.services,
         }
     }
 
-    /// Asks filters about an object.
+    /// Returns an asker of filters for an object.
     pub(in crate::reactor) fn asker<'a>(
         &'a self,
         cause: &'a ObjectCause,
         memo: &'a Memo,
         logger: &'a Logger,
     ) -> Asker<'a> {
-        Asker { scripts: &*self.scripts, cause, memo, logger, facilities: &self.facilities }
+        Asker { scripts: &*self.scripts, cause, memo, logger, services: &self.services }
     }
 }

@@ -1,4 +1,4 @@
-//! Makes the contexts of streams: the first one of a stream, and the next one when its handlers have changed.
+//! Creates the contexts of streams: the first one of a stream, and the next one after its handlers have changed.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::features::{
     indexes::{Hold, Ids},
 };
 use crate::logic::{generation, lifecycle::Lifecycle, registry::ResourceHandlers};
-use crate::ports::Kin;
+use crate::ports::ObjectPacker;
 use crate::reactor::{observer::Target, run::OperatorContext, serve::Shared};
 
-/// What the contexts of all streams are made of.
+/// The sources of all streams' contexts.
 #[derive(Clone, Copy)]
 pub(in crate::reactor) struct Contexts<'a> {
-    /// Of the operator.
+    /// Shared by the whole operator.
     pub(in crate::reactor) operator: &'a OperatorContext,
-    /// Of all streams.
+    /// Shared by all streams.
     pub(in crate::reactor) shared: &'a Shared<'a>,
-    /// Of the generation that serves them.
+    /// The state of the live generation.
     pub(in crate::reactor) state: &'a GenerationState,
-    /// The order of handlers where scripts do not say.
+    /// The order of handlers, unless scripts set one.
     pub(in crate::reactor) lifecycle: Lifecycle,
 }
 
 impl Contexts<'_> {
-    /// Returns the next context for a target; `None` if the one before serves as well.
+    /// Returns the next context for a target; `None` if the previous one is still valid.
     pub(in crate::reactor) fn next(
         &self,
         target: &Target,
@@ -35,19 +35,19 @@ impl Contexts<'_> {
         handlers: Arc<ResourceHandlers>,
     ) -> Option<StreamContext> {
         let Contexts { operator, shared, state, lifecycle } = *self;
-        let facilities = &state.live.facilities;
+        let services = &state.live.services;
         let lifecycle = state.live.generation.lifecycle.clone().unwrap_or_else(|| lifecycle.into());
         let is_as_good = |it: &StreamContext| {
             it.handlers.are(&handlers)
                 && it.lifecycle == lifecycle
-                && it.facilities.indexes.are(&facilities.indexes)
+                && it.services.indexes.are(&services.indexes)
                 && Arc::ptr_eq(&it.settings, &state.settings)
         };
         if before.is_some_and(is_as_good) {
             return None;
         }
         let background = self.background(target, before);
-        background.handlers.renew(&handlers.spawning, facilities);
+        background.handlers.renew(&handlers.spawning, services);
         let gate = match before {
             Some(before) if !generation::has_new(&before.handlers, &handlers) => {
                 before.gate.clone()
@@ -67,12 +67,12 @@ impl Contexts<'_> {
             settings: Arc::clone(&state.settings),
             clock: operator.steady,
             lifecycle,
-            lifecycle_rest: Arc::default(),
+            lifecycle_cooldown: Arc::default(),
             memo: operator.memo.clone(),
             start: shared.start,
             retries: Arc::clone(&shared.retries),
             memories: Arc::clone(&shared.memories),
-            facilities: Arc::clone(facilities),
+            services: Arc::clone(services),
             background,
             pauses: shared.pauses.clone(),
             leadership: shared.leadership.clone(),
@@ -80,17 +80,17 @@ impl Contexts<'_> {
         })
     }
 
-    /// Returns what daemons and timers share. It stays with the stream: those that run belong to it.
+    /// Returns the shared state of daemons and timers. It stays with the stream, because running daemons belong to it.
     fn background(&self, target: &Target, before: Option<&StreamContext>) -> Arc<daemons::Base> {
         let Contexts { operator, shared, state, .. } = *self;
         let before = before.map(|it| &it.background);
         if let Some(same) = before.filter(|it| Arc::ptr_eq(&it.settings, &state.settings)) {
             return Arc::clone(same);
         }
-        let kin = || Arc::new(Kin::of(Arc::clone(&target.0)));
+        let packer = || Arc::new(ObjectPacker::of(Arc::clone(&target.0)));
         Arc::new(daemons::Base {
             resource: Arc::clone(&target.0),
-            kin: before.map_or_else(kin, |it| Arc::clone(&it.kin)),
+            packer: before.map_or_else(packer, |it| Arc::clone(&it.packer)),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&operator.scripts),
             settings: Arc::clone(&state.settings),
@@ -100,7 +100,7 @@ impl Contexts<'_> {
         })
     }
 
-    /// Returns the share of a stream in the readiness of the indexes. What must be indexed again is waited for again.
+    /// Returns the stream's part in the readiness of the indexes. Objects that must be indexed again are waited for again.
     fn hold(
         &self,
         (resource, place): &Target,
@@ -112,8 +112,8 @@ impl Contexts<'_> {
         let is_new = !state.new_indexes.is_disjoint(&own);
         let version = is_new.then_some(state.live.generation.version);
         if let Some(before) = before {
-            let indexes = &state.live.facilities.indexes;
-            let unfilled = indexes.unfilled_since(&before.facilities.indexes);
+            let indexes = &state.live.services.indexes;
+            let unfilled = indexes.unfilled_since(&before.services.indexes);
             if unfilled.is_disjoint(&own) {
                 return Arc::clone(&before.hold);
             }
@@ -122,7 +122,7 @@ impl Contexts<'_> {
         let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
         let name = format!("{resource}{place}");
         Arc::new(if own.is_empty() {
-            shared.readiness.bystander(name)
+            shared.readiness.unindexed(name)
         } else {
             shared.readiness.indexed(name, own, version)
         })

@@ -1,6 +1,6 @@
-//! The next version of its handlers takes over a stream: the connection, the queues and the known objects stay.
+//! Lets the next version of its handlers take over a stream: the connection, the queues and the known objects stay.
 //!
-//! Which objects are looked at again is decided in `logic/generation/recheck/mod.rs`. Each comes to new handlers once: see
+//! `logic/generation/recheck/mod.rs` decides which objects must be handled again. Each object is shown to new handlers once: see
 //! `pending_calls.rs`.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -13,8 +13,8 @@ use crate::reactor::{memory::Key, queue::Event, streams::Stream};
 use crate::settings::RetryFailed;
 
 impl Stream {
-    /// Continues with the latest version. What is under way continues, and only those objects are looked at again that must be: as
-    /// the daemons know them, or by a relist. `is_watching`: whether the stream will not list by itself next.
+    /// Continues with the latest version. Running cycles continue, and only the necessary objects are handled again: those that
+    /// daemons know, or all by a relist. `is_watching`: whether the stream will not list next anyway.
     pub(in crate::reactor) fn take_over(&mut self, is_watching: bool) {
         let now = self.shared.get();
         let before = std::mem::replace(&mut self.context, now);
@@ -36,15 +36,15 @@ impl Stream {
         self.relist = Some(Relist::new(list, pending, Arc::clone(&self.context.hold)));
     }
 
-    /// Returns whether handlers have failed permanently on any object, and are to be retried.
+    /// Returns whether handlers have failed permanently on any object and may be retried.
     fn has_failed(&self) -> bool {
         let memories = &self.context.memories;
         self.context.settings.reload.retry_failed != RetryFailed::Never
             && self.known.keys().any(|it| memories.has_failed(it))
     }
 
-    /// Returns the objects for which any of these daemons and timers runs; `None` if one has ended by itself for some object, as it
-    /// is not known any more for which.
+    /// Returns the objects for which any of these daemons and timers runs; `None` if one has ended by itself for some object,
+    /// because that object is no longer known.
     fn running(&self, ids: &BTreeSet<Arc<str>>) -> Option<Vec<(Key, Arc<Object>)>> {
         let mut objects = Vec::new();
         for key in self.known.keys().filter(|_| !ids.is_empty()) {
@@ -57,7 +57,7 @@ impl Stream {
         Some(objects)
     }
 
-    /// Takes an item of the relist.
+    /// Processes an item of the relist.
     pub(in crate::reactor) fn take_relisted(
         &mut self,
         item: Option<Result<StreamEvent, ApiError>>,
@@ -66,7 +66,7 @@ impl Stream {
         match item {
             Some(Ok(StreamEvent::Object(_, object))) => {
                 let key = Key::of(object.header());
-                // Those that are not known yet come by the watch.
+                // Unknown objects arrive by the watch.
                 let Some(shown) = self.known.shown(&key) else { return };
                 let is_shown = shown.max(self.workers.shown(&key)) >= relist.version();
                 if is_shown || !self.known.refresh(&key, object.header()) {
@@ -87,7 +87,7 @@ impl Stream {
         }
     }
 
-    /// Brings an object to its handlers though nothing has happened to it.
+    /// Brings an object to its handlers although nothing has happened to it.
     fn recheck(&mut self, key: &Key, object: Arc<Object>) {
         let shown = self.known.shown(key).unwrap_or_default().max(self.workers.shown(key));
         let handlers = self.relist.as_ref().map(|it| it.handlers_since(shown)).unwrap_or_default();

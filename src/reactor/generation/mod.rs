@@ -1,49 +1,49 @@
-//! A new generation of scripts takes over from the live one: everything that an edit means for what runs.
+//! Lets a new generation of scripts take over from the live one, with all the effects of an edit on what is running.
 //!
 //! | file | does |
 //! |---|---|
 //! | `candidates.rs` | runs the start-up handlers of a candidate; accepts or rejects it |
-//! | `state.rs` | the generation that took over last: indexes, settings, what waits for it |
+//! | `state.rs` | the generation that took over last: its indexes and settings, and what its handlers wait for |
 //! | `contexts.rs` | makes the next context of each stream whose handlers have changed |
-//! | `context.rs` | what a stream and its workers share, and where they find it |
+//! | `context.rs` | what a stream and its workers share, and how they find it |
 //! | `handover.rs` | lets a stream continue with its next context |
-//! | `relist.rs` | one more list of the objects, because new handlers are to see them |
-//! | `pending_calls.rs` | which handlers are still to be called for an event |
+//! | `relist.rs` | lists the objects once more, because new handlers must see them |
+//! | `pending_calls.rs` | which handlers must still be called for an event |
 //!
-//! There is one counter, [`crate::logic::generation::Version`], and it goes with everything: the context of a stream, an event, the
-//! calls that are pending, a known object, an index. Nothing asks for "the" generation while it serves an object: it has a context,
-//! and a context is of one generation. So several generations can be live at once, each with its own [`state::GenerationState`].
+//! There is one counter, [`crate::logic::generation::Version`], and everything carries it: the context of a stream, an event, a
+//! pending call, a known object, an index. Code that serves an object never asks for "the" generation: it has a context, and a
+//! context belongs to one generation. So several generations can be live at once, each with its own [`state::GenerationState`].
 //!
-//! # What becomes of what runs
+//! # The effects on what is running
 //!
-//! Which edit of a handler concerns which objects is a table of its own, in `logic/generation/recheck/mod.rs`. An edited handler has
-//! other code or options; a removed one is treated like it where the table does not say otherwise.
+//! Which edit of a handler concerns which objects is a separate table, in `logic/generation/recheck/mod.rs`. An edited handler has
+//! other code or options; a removed handler is treated like an edited one, unless the table says otherwise.
 //!
 //! | what | state at the takeover | becomes | see |
 //! |---|---|---|---|
-//! | call | running | finishes with the code that it began with; its result counts | `reactor/worker.rs` |
-//! | cycle | running | finishes with its context; then the object is looked at again, unless something newer comes anyway | `reactor/worker.rs` |
-//! | cycle | waits for indexes | begins again with the new context | `reactor/cycle.rs` |
-//! | change handler | waits for its retry | edited: is tried at once, attempts are counted on; unchanged: waits on | `logic/generation/retries.rs` |
+//! | call | running | finishes with the code that it started with; its result counts | `reactor/worker.rs` |
+//! | cycle | running | finishes with its context; then the object is handled again, unless something newer arrives anyway | `reactor/worker.rs` |
+//! | cycle | waits for indexes | starts over with the new context | `reactor/cycle.rs` |
+//! | change handler | waits for its retry | edited: is tried at once, its attempts still count; unchanged: keeps waiting | `logic/generation/retries.rs` |
 //! | change handler | failed permanently | edited: is retried from zero, if `settings.reload.retry_failed` allows; unchanged: stays failed | `reactor/change/retry.rs` |
 //! | change handler | recorded as finished | is not called again, edited or not | `logic/state/mod.rs` |
-//! | change handler | has ended, its changes are not accepted by the server yet | edited: they are dropped, and it is called again; unchanged: they are sent again | `reactor/delivery.rs` |
-//! | event | in a queue | comes to the new handlers | `reactor/queue/mod.rs` |
-//! | object | idle | comes to new handlers once; to others with its next event | `reactor/generation/handover.rs` |
+//! | change handler | has ended, but the server has not accepted its changes yet | edited: they are dropped, and it is called again; unchanged: they are sent again | `reactor/delivery.rs` |
+//! | event | in a queue | reaches the new handlers | `reactor/queue/mod.rs` |
+//! | object | idle | is shown to new handlers once; to others with its next event | `reactor/generation/handover.rs` |
 //! | object | pauses after errors | is tried at once | `reactor/worker.rs` |
-//! | stream | watches, still wanted | continues with the next context, without a list of its own | `reactor/generation/handover.rs` |
-//! | stream | lists | continues; the list shows the objects to the new handlers | `reactor/streams/taking.rs` |
-//! | stream | paused, or waits after a failure | takes over at once; its next list shows the objects | `reactor/streams/mod.rs` |
-//! | stream | no handler wants it any more | finishes its workers, forgets its objects, ends | `reactor/streams/end.rs` |
+//! | stream | watching, still wanted | continues with the next context, without a list of its own | `reactor/generation/handover.rs` |
+//! | stream | listing | continues; the list shows the objects to the new handlers | `reactor/streams/taking.rs` |
+//! | stream | paused, or waiting after a failure | takes over at once; its next list shows the objects | `reactor/streams/mod.rs` |
+//! | stream | no longer wanted | finishes its workers, drops its objects, ends | `reactor/streams/end.rs` |
 //! | stream | wanted for the first time | starts with a list | `reactor/streams/set.rs` |
-//! | relist | not complete | begins again for the handlers of both versions | `reactor/generation/relist.rs` |
-//! | daemon or timer | runs or rests, unchanged | continues; its next call is of the new generation | `features/daemons/current_handlers.rs` |
-//! | daemon or timer | runs or rests, edited | is stopped, then started again | `reactor/background.rs` |
+//! | relist | incomplete | starts over for the handlers of both versions | `reactor/generation/relist.rs` |
+//! | daemon or timer | runs or waits, unchanged | continues; its next call belongs to the new generation | `features/daemons/current_handlers.rs` |
+//! | daemon or timer | runs or waits, edited | is stopped, then started again | `reactor/daemon_sync.rs` |
 //! | daemon or timer | ended by itself | unchanged: stays ended; edited: starts again | `features/daemons/object.rs` |
 //! | index | complete, unchanged | keeps its entries | `ports/indexes.rs` |
-//! | index | complete or not, edited | old entries serve until they are replaced; the rest goes when all objects are indexed again | `ports/indexes.rs` |
-//! | index | new | handlers that are new wait for it, up to 10 s; all others do not | `features/indexes/readiness.rs` |
-//! | activity | of the next run | is of the generation that took over last | `handling/activities.rs` |
+//! | index | complete or not, edited | old entries stay until they are replaced; the rest is removed when all objects are indexed again | `ports/indexes.rs` |
+//! | index | new | new handlers wait for it, up to 10 s; all others do not | `features/indexes/readiness.rs` |
+//! | activity | next run | uses the generation that took over last | `handling/activities.rs` |
 
 mod candidates;
 mod context;

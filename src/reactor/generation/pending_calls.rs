@@ -1,8 +1,8 @@
-//! Which handlers of raw events and of indexes are still to be called for an event.
+//! Tracks which handlers of raw events and of indexes must still be called for an event.
 //!
-//! Each is called once for each event: a repetition of its cycle calls those that came with another version in between, and no
-//! others. An object for which nothing happens comes to new handlers once, whoever brings it: its worker, or the relist of its
-//! stream. So both note the version to which the object was shown.
+//! Each handler is called once per event: a repeated cycle calls only those that another version has added in between. An object
+//! for which nothing happens is shown to new handlers once, either by its worker or by the relist of its stream. So both store the
+//! version to which the object was shown.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,23 +10,23 @@ use super::StreamContext;
 use crate::logic::generation::{NewHandlers, Version};
 use crate::reactor::queue::Event;
 
-/// Handlers of one category.
+/// Handlers of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::reactor) enum HandlerSet {
     /// All of them.
     All,
-    /// Those of these ids.
+    /// The handlers with these ids.
     Only(BTreeSet<Arc<str>>),
 }
 
-/// The handlers that are still to be called for one event, besides those of changes, daemons and timers.
+/// The handlers that must still be called for one event, besides change handlers, daemons and timers.
 #[derive(Clone, Debug)]
 pub(in crate::reactor) struct PendingCalls {
-    /// Handlers of indexes.
+    /// Index handlers.
     pub(in crate::reactor) indexing: HandlerSet,
     /// Handlers of raw events.
     pub(in crate::reactor) watching: HandlerSet,
-    /// The version to which the object is shown when these have been called.
+    /// The version to which the object is shown after these calls.
     pub(in crate::reactor) version: Version,
 }
 
@@ -58,7 +58,7 @@ impl PendingCalls {
         let (indexing, watching) = (HandlerSet::none(), HandlerSet::none());
         let mut calls = PendingCalls { indexing, watching, version };
         match &event.new_handlers {
-            // The object has come to them otherwise while the event was in the queue.
+            // The object was shown to them otherwise while the event was in the queue.
             Some(_) if shown >= version => calls.version = shown,
             Some(handlers) => calls.add(NewHandlers::clone(handlers)),
             None => {}
@@ -66,9 +66,9 @@ impl PendingCalls {
         calls
     }
 
-    /// Adds what is new if another version has taken over since the last cycle.
+    /// Adds the new handlers if another version has taken over since the last cycle.
     pub(in crate::reactor) fn renew(&mut self, before: &StreamContext, now: &StreamContext) {
-        // Earlier versions that the object was not shown to are up to the relist of the stream.
+        // For earlier versions that the object was not shown to, the relist of the stream is responsible.
         if now.version == before.version || self.version != before.version {
             return;
         }
@@ -76,18 +76,18 @@ impl PendingCalls {
         self.version = now.version;
     }
 
-    /// Notes that all have been called.
+    /// Marks all handlers as called.
     pub(in crate::reactor) fn end(&mut self) {
         self.indexed();
         self.watching = HandlerSet::none();
     }
 
-    /// Notes that those of indexes have been called.
+    /// Marks the index handlers as called.
     pub(in crate::reactor) fn indexed(&mut self) {
         self.indexing = HandlerSet::none();
     }
 
-    /// Returns those of raw events, which are called now.
+    /// Takes the handlers of raw events, which are called now.
     pub(in crate::reactor) fn take_watching(&mut self) -> HandlerSet {
         std::mem::replace(&mut self.watching, HandlerSet::none())
     }

@@ -1,11 +1,11 @@
-//! One more list of the objects of a stream, because new handlers are to see them.
+//! Lists the objects of a stream once more, because new handlers must see them.
 //!
-//! The watch continues meanwhile, so that no event is missed. The list may show an object as older than the watch has shown it:
-//! so only those objects are taken from it that are known, and that were not shown to the new handlers otherwise. A list that the
-//! stream itself begins later does as well.
+//! The watch continues meanwhile, so that no event is missed. The list may return older states than the watch has delivered: so
+//! only known objects are taken from it that were not shown to the new handlers otherwise. A list that the stream itself starts
+//! later serves the same purpose.
 //!
-//! If the next version takes over before the list is complete, it begins again for both: objects that the first one has seen come
-//! to the second one only.
+//! If the next version takes over before the list is complete, the list starts over for both: objects that the first version has
+//! seen are shown to the second one only.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::ports::{ApiError, StreamEvent};
 
 type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
-/// A list that is not complete.
+/// An incomplete list.
 pub(in crate::reactor) struct Relist {
-    /// `None` if the next list of the stream itself does as well.
+    /// `None` if the next list of the stream itself serves the purpose.
     list: Option<Events>,
     handlers: PendingHandlers,
     /// Waits for the list.
     pub(super) hold: Arc<Hold>,
-    /// The stream has begun a list of its own since then.
+    /// The stream has started its own list since then.
     is_overtaken: bool,
     /// The failure that was logged last.
     logged: String,
@@ -32,21 +32,21 @@ pub(in crate::reactor) struct Relist {
 
 /// The new handlers that a relist is for.
 pub(super) struct PendingHandlers {
-    /// By the version with which they came, in this order; never empty.
+    /// The handlers by the version that added them, in ascending order; never empty.
     versions: Vec<(Version, NewHandlers)>,
-    /// All of them.
+    /// All of these handlers.
     all: Arc<NewHandlers>,
     latest: Version,
 }
 
 impl PendingHandlers {
-    /// Those that came with this version.
+    /// Creates the set of handlers that this version has added.
     pub(super) fn new(version: Version, handlers: NewHandlers) -> Self {
         let all = Arc::new(handlers.clone());
         PendingHandlers { all, versions: vec![(version, handlers)], latest: version }
     }
 
-    /// Returns these and those of an earlier relist that was not completed.
+    /// Returns these handlers and those of an earlier relist that was not completed.
     #[must_use]
     pub(super) fn after(self, earlier: PendingHandlers) -> Self {
         let mut all = NewHandlers::clone(&earlier.all);
@@ -55,7 +55,7 @@ impl PendingHandlers {
         PendingHandlers { versions, all: Arc::new(all), latest: self.latest }
     }
 
-    /// Returns those that an object has not been shown to, which was shown to this version.
+    /// Returns the handlers that an object was not shown to, given the version to which it was shown.
     fn since(&self, shown: Version) -> Arc<NewHandlers> {
         if self.versions.iter().all(|(version, _)| *version > shown) {
             return Arc::clone(&self.all);
@@ -69,27 +69,27 @@ impl PendingHandlers {
 }
 
 impl Relist {
-    /// Begins with this list, or with the next one of the stream itself.
+    /// Starts with this list, or with the next list of the stream itself.
     pub(super) fn new(list: Option<Events>, handlers: PendingHandlers, hold: Arc<Hold>) -> Self {
         Relist { list, handlers, hold, is_overtaken: false, logged: String::new() }
     }
 
-    /// Returns the latest version that it is for.
+    /// Returns the latest version that the relist is for.
     pub(super) fn version(&self) -> Version {
         self.handlers.latest
     }
 
-    /// Returns all handlers that it is for.
+    /// Returns all handlers that the relist is for.
     pub(in crate::reactor) fn handlers(&self) -> &Arc<NewHandlers> {
         &self.handlers.all
     }
 
-    /// Returns the handlers that it is for, of an object that was shown to this version.
+    /// Returns the handlers that the relist is for, for an object that was shown to this version.
     pub(super) fn handlers_since(&self, shown: Version) -> Arc<NewHandlers> {
         self.handlers.since(shown)
     }
 
-    /// Ends it before it is complete. Returns the handlers that another relist must be for.
+    /// Ends the relist early. Returns the handlers that another relist must be for.
     pub(super) fn into_handlers(self) -> PendingHandlers {
         self.handlers
     }
@@ -102,12 +102,12 @@ impl Relist {
         }
     }
 
-    /// Leaves the list to the stream, which is not watching and begins with one.
+    /// Leaves the list to the stream, which is not watching and starts with a list.
     pub(in crate::reactor) fn leave_to_stream(&mut self) {
         self.list = None;
     }
 
-    /// Logs a failure, once while it stays the same; the list is tried again by itself.
+    /// Logs a failure, but only once while it stays the same; the list is retried automatically.
     pub(super) fn log(&mut self, name: &str, error: &ApiError) {
         if self.logged != error.message {
             tracing::warn!(
@@ -118,12 +118,12 @@ impl Relist {
         }
     }
 
-    /// Notes that the stream begins a list of its own.
+    /// Notes that the stream has started its own list.
     pub(in crate::reactor) fn overtake(&mut self) {
         self.is_overtaken = true;
     }
 
-    /// Returns whether the list of the stream that is complete now shows everything that this one would.
+    /// Returns whether the stream's own list, which is complete now, has shown everything that this one would.
     pub(in crate::reactor) fn is_overtaken(&self) -> bool {
         self.is_overtaken
     }

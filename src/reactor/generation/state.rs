@@ -1,4 +1,4 @@
-//! The generation that took over last: what came with it, and what waits for it.
+//! The generation that took over last: its indexes and settings, and what its handlers wait for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,35 +17,35 @@ use crate::logic::{
     registry::Registry,
     stopping::StopReason,
 };
-use crate::ports::{Facilities, LiveGeneration, Pauses, Scripts};
+use crate::ports::{CallServices, LiveGeneration, Pauses, Scripts};
 use crate::reactor::run::OperatorContext;
 use crate::settings::Settings;
 
-/// Handlers that came with a generation wait at most so long for its new indexes.
+/// How long new handlers of a generation wait for its new indexes at most.
 const GATE_MAX: Duration = Duration::from_secs(10);
 
-/// What the contexts of streams are made of that belongs to one generation.
+/// The parts of the streams' contexts that belong to one generation.
 pub(in crate::reactor) struct GenerationState {
     /// The generation, and what its calls can reach.
     pub(in crate::reactor) live: Arc<LiveGeneration>,
-    /// As the start-up handlers left them that ran last.
+    /// The settings as the latest start-up handlers have left them.
     pub(in crate::reactor) settings: Arc<Settings>,
     /// The present pass over the streams.
     pub(super) version: Version,
-    /// The indexes that came with it.
+    /// The indexes that the generation has added.
     pub(super) new_indexes: BTreeSet<Arc<str>>,
-    /// What its new handlers wait for.
+    /// What the new handlers wait for.
     pub(super) gate: Option<Gate>,
-    /// The indexes that each script can use.
+    /// The indexes that each script may use.
     pub(super) uses: Arc<BTreeMap<ScriptId, Ids>>,
-    /// Some values in the indexes may be of handlers that have changed.
+    /// Some values in the indexes may come from handlers that have changed.
     pub(in crate::reactor) has_outdated_values: bool,
-    /// Why daemons and timers are stopped whose resource no handler wants any more.
+    /// Why to stop daemons and timers whose resource no handler selects any more.
     pub(in crate::reactor) stop_reason: StopReason,
 }
 
 impl GenerationState {
-    /// Returns the state of the generation at the start.
+    /// Returns the state of the first generation.
     pub(in crate::reactor) fn first(operator: &OperatorContext, settings: Arc<Settings>) -> Self {
         let live = operator.current.get();
         GenerationState {
@@ -60,12 +60,12 @@ impl GenerationState {
         }
     }
 
-    /// Begins another pass over the streams.
+    /// Starts another pass over the streams.
     pub(in crate::reactor) fn next_pass(&mut self) {
         self.version = self.version.next_pass();
     }
 
-    /// Takes over from the generation before. The streams follow in the next pass.
+    /// Takes over from the previous generation. The streams follow in the next pass.
     pub(in crate::reactor) fn take_over(
         &mut self,
         ready: &ReadyCandidate,
@@ -80,26 +80,26 @@ impl GenerationState {
         }
         warn_of_logins(&before.generation, new);
         let refilled = generation::refilled(&before.generation.registry, &new.registry);
-        let known = &before.facilities.indexes;
+        let known = &before.services.indexes;
         let indexes = known.next(new.registry.indexes(), &refilled, new.version);
-        let mut facilities = Arc::clone(&before.facilities);
+        let mut services = Arc::clone(&before.services);
         if !indexes.are(known) {
-            facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
+            services = Arc::new(CallServices { indexes, ..CallServices::clone(&services) });
         }
         self.version = new.version;
         self.uses = uses(&*operator.scripts, &new.registry);
         self.new_indexes = new.registry.indexes();
         self.new_indexes.retain(|it| known.get(it).is_none());
-        // After a pause all objects come as at a start.
+        // After a pause, all objects arrive as at a start.
         let until = (!pauses.is_paused()).then(|| Instant::now() + GATE_MAX);
         self.gate = (!self.new_indexes.is_empty()).then_some(Gate { version: new.version, until });
         self.has_outdated_values |= !refilled.is_empty();
         self.stop_reason = StopReason::ScriptReloaded;
-        self.live = operator.current.set(LiveGeneration { generation: new.clone(), facilities });
+        self.live = operator.current.set(LiveGeneration { generation: new.clone(), services });
     }
 }
 
-/// Returns the indexes that each script can use: those that it fills, and those that it names.
+/// Returns the indexes that each script may use: those that it fills, and those that it names.
 fn uses(scripts: &dyn Scripts, registry: &Registry) -> Arc<BTreeMap<ScriptId, Ids>> {
     let indexes = registry.indexes();
     let mut uses = BTreeMap::<_, Ids>::new();
@@ -115,18 +115,16 @@ fn uses(scripts: &dyn Scripts, registry: &Registry) -> Arc<BTreeMap<ScriptId, Id
     Arc::new(uses)
 }
 
-/// Warns that an edit of login handlers has no effect where there were none before, or are none after it.
+/// Warns that an edit has no effect if it adds the first login handler or removes the last one.
 fn warn_of_logins(before: &Generation, now: &Generation) {
     let has_any = |it: &Generation| !it.registry.activities(Kind::Login).is_empty();
-    let what = match (has_any(before), has_any(now)) {
-        (false, true) => "on_login handlers were added: they are asked",
-        (true, false) => {
-            "the last on_login handler was removed: nobody else is asked for credentials"
-        }
+    let effect = match (has_any(before), has_any(now)) {
+        (false, true) => "The first on_login handler was added: it is called",
+        (true, false) => "The last on_login handler was removed: other credentials are used",
         (true, true) | (false, false) => return,
     };
     tracing::warn!(
         target: "kopf.authentication",
-        "Whether scripts log in is decided at the start. In this edit, {what} when the operator is started again."
+        "{effect} only after a restart of the operator."
     );
 }

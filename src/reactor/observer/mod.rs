@@ -1,8 +1,8 @@
-//! What there is to serve: the resources and the namespaces of the cluster, and their changes.
+//! Observes the resources and namespaces to serve, and their changes.
 //!
-//! A resource definition or a namespace that comes after the start is served as if it had been there; one that goes is let
-//! go. Everything that was discovered is kept, and each choice is made anew from all of it: what is served does not depend
-//! on the order in which things have come. Where we may not look, we look again from time to time.
+//! A CRD or a namespace that is created after the start is served as if it had existed before; a deleted one is released.
+//! Everything discovered is kept, and each selection starts from all of it: the result does not depend on the order of discovery.
+//! Where access is denied, it is tried again periodically.
 
 mod namespaces;
 mod resources;
@@ -30,12 +30,12 @@ use crate::settings::Settings;
 /// One stream to run: a resource in one namespace, or in the whole cluster.
 pub(super) type Target = (Arc<Resource>, Option<Arc<str>>);
 
-/// The streams to run, each with the handlers of its resource.
+/// The streams to run, with the handlers of each resource.
 pub(super) type Targets = BTreeMap<Target, Arc<ResourceHandlers>>;
 
 type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
-/// Watches what there is to serve.
+/// Observes the resources and namespaces to serve.
 pub(super) struct Observer<'a> {
     view: View<'a>,
     scripts: &'a dyn Scripts,
@@ -44,17 +44,17 @@ pub(super) struct Observer<'a> {
     choices: Choices,
     /// `None`: cluster-wide.
     namespaces: Option<Namespaces>,
-    /// Warnings that were told already.
-    told: Vec<String>,
-    /// The selectors that have, or had, a resource.
+    /// Warnings that were logged already.
+    logged: Vec<String>,
+    /// The selectors that match a resource, or have matched one.
     resolved: Vec<Selector>,
     /// Why handlers that had resources, or may have some, have none now.
     problem: Option<String>,
-    /// Whether it was told that a setting has no effect.
-    is_peering_told: bool,
+    /// Whether the warning about an ineffective setting was logged.
+    is_peering_logged: bool,
 }
 
-/// Where an observer looks.
+/// The cluster and the settings that an observer uses.
 #[derive(Clone)]
 struct View<'a> {
     cluster: &'a dyn Cluster,
@@ -62,7 +62,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// The changes of a resource of the cluster itself.
+    /// Streams the changes of a cluster-scoped resource.
     fn watch(&self, resource: &Resource, extent: Extent) -> Events {
         self.cluster.stream(StreamTarget {
             resource: Arc::new(resource.clone()),
@@ -75,10 +75,10 @@ impl View<'_> {
 }
 
 impl<'a> Observer<'a> {
-    /// Looks around once.
+    /// Runs the first discovery.
     ///
     /// # Errors
-    /// When the cluster cannot be asked what it has.
+    /// If the discovery fails.
     pub(super) async fn start(
         cluster: &'a dyn Cluster,
         scripts: &'a dyn Scripts,
@@ -90,7 +90,7 @@ impl<'a> Observer<'a> {
             tracing::warn!(target: "kopf.observation", "{problem}");
         }
         let view = View { cluster, settings };
-        // Side by side: namespaces are the same resource in every cluster.
+        // Concurrently: the resource of namespaces is the same in every cluster.
         let namespaces = async {
             Ok(match scope {
                 Scope::Cluster => None,
@@ -107,27 +107,27 @@ impl<'a> Observer<'a> {
             resources,
             choices,
             namespaces,
-            told: Vec::new(),
+            logged: Vec::new(),
             resolved: Vec::new(),
             problem: None,
-            is_peering_told: false,
+            is_peering_logged: false,
         };
         observer.choose().await;
         Ok(observer)
     }
 
-    /// Looks for what the next generation of handlers wants. The streams stay as they are until it is done; selector functions may take
-    /// their time.
+    /// Discovers what the next generation of handlers selects. The streams stay as they are meanwhile, because selector functions
+    /// may take a while.
     ///
     /// # Errors
-    /// When a function that chooses resources was edited and fails for all of them: everything stays as it is then.
+    /// If a function of a selector was edited and fails for every resource: everything stays as it is then.
     pub(super) async fn take_over(&mut self, registry: &Registry) -> Result<(), String> {
-        self.resources.look_for_more(registry).await;
+        self.resources.discover_more(registry).await;
         self.choices.inherit(&self.registry, registry);
         let failures = self.choices.ask(self.scripts, registry, &self.resources.known()).await;
         let hopeless = failures.hopeless(registry);
         if hopeless.is_none() {
-            failures.tell();
+            failures.log();
             self.registry = registry.clone();
         }
         self.resources.keep(&self.registry);
@@ -135,12 +135,12 @@ impl<'a> Observer<'a> {
         hopeless.map_or(Ok(()), Err)
     }
 
-    /// The streams that should run now. Tells what cannot be served, once.
+    /// Returns the streams that must run now. Logs once what cannot be served.
     pub(super) fn targets(&mut self) -> Targets {
         let known = self.resources.known();
         let picks = |function: &_, resource: &_| self.choices.of(function, resource);
         let served = served::choose(&self.registry, &known, &picks);
-        for warning in served.warnings.iter().filter(|it| !self.told.contains(it)) {
+        for warning in served.warnings.iter().filter(|it| !self.logged.contains(it)) {
             tracing::warn!(target: "kopf.observation", "{warning}");
         }
         let mut targets = Targets::new();
@@ -155,16 +155,16 @@ impl<'a> Observer<'a> {
             served::problem(&served.unresolved, &self.resolved, &self.resources.unknown());
         self.resolved.retain(|it| served.unresolved.contains(it));
         self.resolved.extend(served.resolved);
-        self.told = served.warnings;
+        self.logged = served.warnings;
         targets
     }
 
-    /// Returns why handlers have no resources that should have some, as of the last targets.
+    /// Returns why handlers lack resources that they select, according to the last targets.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// Where a resource is watched. What belongs to no namespace is served once there is any to serve.
+    /// Returns where to watch a resource. Cluster-scoped resources are served while there is any namespace to serve.
     fn places(&self, resource: &Resource) -> Vec<Option<Arc<str>>> {
         let Some(namespaces) = &self.namespaces else { return vec![None] };
         match (resource.namespaced, namespaces.present().is_empty()) {
@@ -174,25 +174,25 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Whether a stream has nothing to watch any more: its resource or its namespace is not in the cluster.
+    /// Returns whether a stream has nothing to watch any more: its resource or its namespace does not exist in the cluster.
     pub(super) fn is_gone(&self, (resource, place): &Target) -> bool {
         let namespaces = self.namespaces.as_ref().map(Namespaces::present);
         let lacks_place = place.as_ref().zip(namespaces).is_some_and(|(it, all)| !all.contains(it));
         lacks_place || self.resources.lacks(resource)
     }
 
-    /// Where to meet other operators, and whether the cluster has such places at all.
+    /// Returns the peering objects of other operators, and whether the cluster has the resources for them at all.
     pub(super) fn peerings(&mut self) -> (BTreeSet<peering::Place>, bool) {
         let known = self.resources.known();
         let mut clusterwide = self.view.settings.peering.clusterwide;
         if !clusterwide && self.namespaces.is_none() {
-            if !peering::resources(&known, clusterwide).is_empty() && !self.is_peering_told {
+            if !peering::resources(&known, clusterwide).is_empty() && !self.is_peering_logged {
                 tracing::warn!(
                     target: "kopf.peering",
-                    "settings.peering.namespaced has no effect in an operator of the whole cluster: \
-                     it meets others at the ClusterKopfPeering."
+                    "settings.peering.namespaced has no effect in a cluster-wide operator: \
+                     it uses the ClusterKopfPeering."
                 );
-                self.is_peering_told = true;
+                self.is_peering_logged = true;
             }
             clusterwide = true;
         }
@@ -201,7 +201,7 @@ impl<'a> Observer<'a> {
         (places, !peering::resources(&known, clusterwide).is_empty())
     }
 
-    /// Waits until something has changed.
+    /// Waits until the resources or namespaces have changed.
     pub(super) async fn changed(&mut self) {
         let namespaces = async {
             match &mut self.namespaces {
@@ -210,16 +210,16 @@ impl<'a> Observer<'a> {
             }
         };
         tokio::select! {
-            biased; // no order is needed: both lead to another look
+            biased; // any order will do: both lead to another selection
             () = self.resources.changed() => {}
             () = namespaces => {}
         }
         self.choose().await;
     }
 
-    /// Lets the functions of selectors have a look at what is new.
+    /// Calls the functions of selectors for new resources.
     async fn choose(&mut self) {
         let known = self.resources.known();
-        self.choices.ask(self.scripts, &self.registry, &known).await.tell();
+        self.choices.ask(self.scripts, &self.registry, &known).await.log();
     }
 }

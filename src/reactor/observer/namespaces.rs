@@ -1,4 +1,4 @@
-//! Which of the cluster's namespaces are served now.
+//! Observes which namespaces to serve.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,8 +14,8 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent};
 
-/// How often we look again where we may not watch.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(10);
+/// The interval between attempts while access is denied.
+pub(super) const ACCESS_RETRY: Duration = Duration::from_mins(10);
 
 /// Returns the resource of namespaces as every cluster has it.
 fn resource() -> Resource {
@@ -29,43 +29,43 @@ fn resource() -> Resource {
     }
 }
 
-/// The namespaces that are served.
+/// The namespaces to serve.
 pub(super) struct Namespaces {
     patterns: Vec<NamespacePattern>,
     present: BTreeSet<Arc<str>>,
-    /// Those of the listing that goes on.
+    /// The namespaces of the listing in progress.
     listed: BTreeSet<Arc<str>>,
     source: Source,
-    /// Whether the source has been listed since it is what it is.
+    /// Whether the present source was listed completely.
     is_known: bool,
-    /// The failure that was told last.
-    told: Option<String>,
+    /// The failure that was logged last.
+    logged: Option<String>,
 }
 
-/// Where the namespaces are known from.
+/// The source of the namespaces.
 enum Source {
-    /// They are as they were at the start.
+    /// Fixed at the start.
     Fixed,
-    /// From a stream.
+    /// A watch stream.
     Stream(Events, Resource),
-    /// From what we could see before we were denied it; we try again then.
+    /// The last state before access was denied, and the time of the next attempt.
     Denied(Instant, Resource),
 }
 
-/// What an item of the stream means.
-enum News {
-    /// Something is served that was not, or the other way round.
+/// The meaning of an event for the served namespaces.
+enum Effect {
+    /// The set of served namespaces has changed.
     Changed,
-    /// A listing is complete.
+    /// A listing is complete; true if the set has changed.
     Listed(bool),
-    /// We may not look.
+    /// Access is denied.
     Denied,
-    /// Nothing, for what is served.
+    /// The set has not changed.
     None,
 }
 
 impl Namespaces {
-    /// Lists them once, if scanning is enabled and permitted; otherwise only exact names are served.
+    /// Lists the namespaces once, if scanning is enabled and permitted; otherwise only exact names are served.
     pub(super) async fn observe(view: &View<'_>, patterns: &[NamespacePattern]) -> Self {
         let (patterns, resource) = (patterns.to_vec(), resource());
         let source = if view.settings.scanning.disabled {
@@ -79,18 +79,18 @@ impl Namespaces {
             listed: BTreeSet::new(),
             source,
             is_known: false,
-            told: None,
+            logged: None,
         };
         namespaces.fill().await;
         namespaces
     }
 
-    /// What is served now.
+    /// Returns the namespaces served at present.
     pub(super) fn present(&self) -> &BTreeSet<Arc<str>> {
         &self.present
     }
 
-    /// Takes in the first listing, or what stands in for it.
+    /// Processes the first listing, or falls back to exact names.
     async fn fill(&mut self) {
         loop {
             let Source::Stream(events, _) = &mut self.source else {
@@ -98,7 +98,7 @@ impl Namespaces {
                 if self.present.is_empty() {
                     tracing::warn!(
                         target: "kopf.observation",
-                        "No namespace can be served: with scanning disabled, only exact names are, and {} is none.",
+                        "No namespace can be served: scanning is disabled, so only exact names work, not {}.",
                         self.wanted()
                     );
                 }
@@ -106,17 +106,17 @@ impl Namespaces {
             };
             let item = events.next().await;
             match self.take(item) {
-                News::Listed(_) => {
+                Effect::Listed(_) => {
                     if self.present.is_empty() {
                         tracing::warn!(
                             target: "kopf.observation",
-                            "No namespace matches {}: nothing in namespaces is served until one does.",
+                            "No namespace matches {}: nothing is served until one does.",
                             self.wanted()
                         );
                     }
                     return;
                 }
-                News::Denied => {
+                Effect::Denied => {
                     self.present = self.exact();
                     tracing::warn!(
                         target: "kopf.observation",
@@ -127,18 +127,18 @@ impl Namespaces {
                     if self.present.is_empty() {
                         tracing::warn!(
                             target: "kopf.observation",
-                            "No namespace can be served: patterns need the permission to list namespaces; give the \
+                            "No namespace can be served: patterns need the permission to list namespaces; pass exact \
                              names with -n, or allow `list` and `watch` of `namespaces` in a ClusterRole."
                         );
                     }
                     return;
                 }
-                News::Changed | News::None => {}
+                Effect::Changed | Effect::None => {}
             }
         }
     }
 
-    /// Waits until something is served that was not, or the other way round.
+    /// Waits until the set of served namespaces has changed.
     pub(super) async fn changed(&mut self, view: &View<'_>) {
         loop {
             let item = match &mut self.source {
@@ -154,47 +154,47 @@ impl Namespaces {
                 }
             };
             match self.take(item) {
-                News::Changed | News::Listed(true) => return,
-                News::Denied if !self.is_known => {}
-                News::Denied => self.tell(
+                Effect::Changed | Effect::Listed(true) => return,
+                Effect::Denied if !self.is_known => {}
+                Effect::Denied => self.log(
                     "Not enough permissions to watch for namespaces: changes (deletion/creation) will not be noticed; \
                      the namespaces are only refreshed on operator restarts.",
                 ),
-                News::Listed(false) | News::None => {}
+                Effect::Listed(false) | Effect::None => {}
             }
         }
     }
 
-    fn take(&mut self, item: Option<Result<StreamEvent, ApiError>>) -> News {
+    fn take(&mut self, item: Option<Result<StreamEvent, ApiError>>) -> Effect {
         match item {
             Some(Ok(StreamEvent::Object(event_type, object))) => self.note(event_type, &object),
             Some(Ok(StreamEvent::Listing)) => {
                 self.listed.clear();
-                News::None
+                Effect::None
             }
             Some(Ok(StreamEvent::Listed)) => {
-                // What was there and is not any more went while nobody looked.
+                // Namespaces that are missing from the listing were deleted while the watch was interrupted.
                 let listed = std::mem::take(&mut self.listed);
                 let is_changed = listed != self.present;
                 self.present = listed;
                 self.is_known = true;
-                News::Listed(is_changed)
+                Effect::Listed(is_changed)
             }
             Some(Ok(StreamEvent::Alive)) => {
-                self.told = None;
-                News::None
+                self.logged = None;
+                Effect::None
             }
             Some(Err(error)) if error.class == ErrorClass::Denied => {
                 self.deny();
-                News::Denied
+                Effect::Denied
             }
             Some(Err(error)) => {
-                self.tell(&format!("Cannot look for namespaces, will try again: {error}"));
-                News::None
+                self.log(&format!("Cannot watch namespaces, retrying: {error}"));
+                Effect::None
             }
             None => {
                 self.deny();
-                News::Denied
+                Effect::Denied
             }
         }
     }
@@ -202,13 +202,13 @@ impl Namespaces {
     fn deny(&mut self) {
         let source = std::mem::replace(&mut self.source, Source::Fixed);
         if let Source::Stream(_, resource) | Source::Denied(_, resource) = source {
-            self.source = Source::Denied(Instant::now() + LOOK_AGAIN, resource);
+            self.source = Source::Denied(Instant::now() + ACCESS_RETRY, resource);
         }
     }
 
-    fn note(&mut self, event_type: Option<EventType>, namespace: &Object) -> News {
+    fn note(&mut self, event_type: Option<EventType>, namespace: &Object) -> Effect {
         let Some(name) = namespace.header().name.as_deref().map(Arc::<str>::from) else {
-            return News::None;
+            return Effect::None;
         };
         let is_wanted = self.patterns.iter().any(|it| it.matches(&name));
         let fate = fate(event_type, namespace.body());
@@ -227,19 +227,19 @@ impl Namespaces {
             if is_served {
                 self.listed.insert(name);
             }
-            return News::None;
+            return Effect::None;
         }
         let is_changed =
             if is_served { self.present.insert(name) } else { self.present.remove(&name) };
-        if is_changed { News::Changed } else { News::None }
+        if is_changed { Effect::Changed } else { Effect::None }
     }
 
-    /// Names without a pattern in them are served also where namespaces cannot be listed.
+    /// Returns the names without wildcards, which are served also where namespaces cannot be listed.
     fn exact(&self) -> BTreeSet<Arc<str>> {
         self.patterns.iter().filter_map(NamespacePattern::exact).map(Arc::from).collect()
     }
 
-    /// The patterns, as they were given.
+    /// Returns the patterns as they were given, for log lines.
     fn wanted(&self) -> String {
         let patterns = self.patterns.iter().map(|it| format!("'{it}'")).collect::<Vec<_>>();
         patterns.join(" or ")
@@ -250,10 +250,10 @@ impl Namespaces {
         format!("{{{}}}", names.join(", "))
     }
 
-    fn tell(&mut self, text: &str) {
-        if self.told.as_deref() != Some(text) {
+    fn log(&mut self, text: &str) {
+        if self.logged.as_deref() != Some(text) {
             tracing::warn!(target: "kopf.observation", "{text}");
-            self.told = Some(text.to_owned());
+            self.logged = Some(text.to_owned());
         }
     }
 }

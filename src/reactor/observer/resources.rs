@@ -1,8 +1,8 @@
-//! Which resources the cluster has, group by group.
+//! Discovers the resources of the cluster, group by group.
 //!
-//! A change of a CRD has its group read again, and no other. A group that does not answer keeps what it had, is reported once, and
-//! is read again with growing pauses; so is one that shows less than before, or less than its CRDs promise. What then follows is
-//! decided in `logic/inventory.rs`.
+//! A change of a CRD causes a discovery of its group only. A group that does not respond keeps its known resources, is reported
+//! once, and is read again with growing pauses; so is a group that shows less than before, or less than its CRDs promise. The
+//! consequences are decided in `logic/inventory.rs`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use std::{
 use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Events, View, namespaces::LOOK_AGAIN};
+use super::{Events, View, namespaces::ACCESS_RETRY};
 use crate::logic::{
     inventory::{CrdName, Inventory},
     object::Object,
@@ -25,53 +25,53 @@ use crate::logic::{
 use crate::ports::{ApiError, Discovered, ErrorClass, Extent, GroupFilter, StreamEvent, until};
 use crate::settings::Settings;
 
-/// The log target of all that is found or missed.
+/// The log target of the discovery.
 const TARGET: &str = "kopf.observation";
 
-/// A CRD changes several times while it is created; its group is read when it has been quiet for this long.
+/// A CRD changes several times during its creation: its group is read after this long without further changes.
 const SETTLING: Duration = Duration::from_millis(100);
-/// CRDs that change all the time delay the reading by this much at most.
+/// Maximum delay of a discovery by CRDs that keep changing.
 const SETTLING_MAX: Duration = Duration::from_secs(1);
 
-/// The first pause before a group is read again that did not answer as expected; it doubles each time.
+/// The first pause before a group that failed is read again; each further pause is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The longest of these pauses.
+/// The maximum of these pauses.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 
-/// The group of CRDs, and their name in it.
+/// The API group of CRDs, and their plural name.
 const EXTENSIONS: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
 
-/// What the cluster has, as far as the handlers need to know.
+/// The resources of the cluster, as far as the handlers need to know.
 pub(super) struct Resources<'a> {
     view: View<'a>,
     /// The groups to read.
     wanted: GroupFilter,
-    /// Whether all of them have been read together at least once, since it is these.
+    /// Whether all of these groups were read together at least once.
     is_read: bool,
     inventory: Inventory,
-    /// What [`Resources::changed`] has reported last.
+    /// The result that [`Resources::changed`] has reported last.
     reported: (Vec<Resource>, Unknown),
     definitions: Definitions,
-    /// The CRDs of the listing that is not complete yet.
+    /// The CRDs of the listing in progress.
     listed: BTreeSet<CrdName>,
     notes: Notes,
     /// Groups to read again later.
-    later: BTreeMap<String, Later>,
+    retries: BTreeMap<String, Retry>,
 }
 
-/// What was noticed and is not settled yet.
+/// Pending work and reported failures.
 #[derive(Default)]
 struct Notes {
-    /// What to read again at once.
+    /// The groups to read again at once.
     stale: Option<GroupFilter>,
-    /// Whether there may be something to report.
+    /// Whether there may be a change to report.
     is_new: bool,
-    /// The failures that were reported last.
-    told: BTreeMap<About, String>,
+    /// The failures that were logged last.
+    logged: BTreeMap<About, String>,
 }
 
-/// What a failure is about.
+/// The subject of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum About {
     /// The discovery as a whole.
@@ -82,27 +82,27 @@ enum About {
     Definitions,
 }
 
-/// The changes of CRDs.
+/// The source of changes of CRDs.
 enum Definitions {
-    /// They are not watched.
+    /// CRDs are not watched.
     Ignored,
-    /// From a stream; whether it has been listed before.
+    /// A watch stream; true if it was listed before.
     Stream(Events, bool),
-    /// Access is denied until this time; then it is tried again.
+    /// Access is denied; the next attempt is at this time.
     Denied(Instant),
 }
 
-/// When a group is read again.
-struct Later {
+/// When to read a group again.
+struct Retry {
     at: Instant,
     pause: Duration,
 }
 
 impl<'a> Resources<'a> {
-    /// Reads them for the first time.
+    /// Runs the first discovery.
     ///
     /// # Errors
-    /// When the cluster cannot be asked what it has.
+    /// If the discovery fails.
     pub(super) async fn scan(view: View<'a>, registry: &Registry) -> Result<Self, ApiError> {
         let wanted = wanted(registry, &view.settings);
         let found = view.cluster.discover(&wanted).await?;
@@ -115,15 +115,15 @@ impl<'a> Resources<'a> {
             definitions: Definitions::Ignored,
             listed: BTreeSet::new(),
             notes: Notes::default(),
-            later: BTreeMap::new(),
+            retries: BTreeMap::new(),
         };
         resources.take(&wanted, found);
         resources.reported = (resources.known(), resources.unknown());
         Ok(resources)
     }
 
-    /// Reads also those groups that other handlers name and nobody has before. What cannot be read now is read later.
-    pub(super) async fn look_for_more(&mut self, registry: &Registry) {
+    /// Also reads the groups that a new registry names and no earlier one did. Groups that cannot be read now are read later.
+    pub(super) async fn discover_more(&mut self, registry: &Registry) {
         let wanted = wanted(registry, &self.view.settings);
         let missing = match (&mut self.wanted, wanted) {
             (GroupFilter::All, _) => None,
@@ -143,27 +143,27 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Leaves those groups alone that these handlers do not name.
+    /// Drops the groups that these handlers do not name.
     pub(super) fn keep(&mut self, registry: &Registry) {
         self.wanted = wanted(registry, &self.view.settings);
         if let GroupFilter::Only(groups) = &self.wanted {
             self.inventory.keep(groups);
-            self.later.retain(|it, _| groups.contains(it));
-            self.notes.told.retain(|it, _| match it {
+            self.retries.retain(|it, _| groups.contains(it));
+            self.notes.logged.retain(|it, _| match it {
                 About::Group(group) => groups.contains(group),
                 About::Discovery | About::Definitions => true,
             });
         }
     }
 
-    /// Returns all of them.
+    /// Returns all known resources.
     pub(super) fn known(&self) -> Vec<Resource> {
         self.inventory.known()
     }
 
-    /// Returns what they cannot be known of.
+    /// Returns which resources cannot be known.
     pub(super) fn unknown(&self) -> Unknown {
-        let failed = self.notes.told.keys().filter_map(|it| match it {
+        let failed = self.notes.logged.keys().filter_map(|it| match it {
             About::Group(group) => Some(group.clone()),
             About::Discovery | About::Definitions => None,
         });
@@ -172,7 +172,7 @@ impl<'a> Resources<'a> {
         Unknown { failed: failed.collect(), unshown }
     }
 
-    /// Returns whether a resource was in the cluster and is not any more. Nothing is known about groups that nobody wants.
+    /// Returns whether a resource has disappeared from the cluster. Nothing is known about groups that no handler names.
     pub(super) fn lacks(&self, resource: &Resource) -> bool {
         self.wants(&resource.group) && !self.inventory.has(resource)
     }
@@ -182,16 +182,16 @@ impl<'a> Resources<'a> {
         self.inventory.find(group, plural)
     }
 
-    /// Waits until they are not what they were. What was noticed is not lost if this is dropped.
+    /// Waits until the resources have changed. Dropping the future loses nothing that was noticed.
     pub(super) async fn changed(&mut self) {
         loop {
             if self.notes.stale.is_some() {
-                // Further changes of the same CRD, and of others that come with it.
+                // Waits for further changes of the same CRD, and of others that come with it.
                 let limit = Instant::now() + SETTLING_MAX;
                 while timeout_at(limit.min(Instant::now() + SETTLING), self.notice()).await.is_ok()
                 {
                 }
-                // The kind of a deleted CRD is gone, whether discovery answers or not.
+                // The kind of a deleted CRD is gone, whether discovery succeeds or not.
                 if !self.is_as_reported() {
                     return;
                 }
@@ -209,7 +209,7 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Returns whether the resources are those that were reported last. Reports them otherwise.
+    /// Returns whether the resources are those that were reported last; otherwise stores them as reported.
     fn is_as_reported(&mut self) -> bool {
         let known = self.known();
         let before = std::mem::replace(&mut self.reported.0, known);
@@ -218,17 +218,17 @@ impl<'a> Resources<'a> {
             && before.iter().zip(now).all(|(old, new)| old.is_described_as(new))
     }
 
-    /// Waits until a group should be read again.
+    /// Waits until a group must be read again.
     async fn notice(&mut self) {
-        let due = self.later.values().map(|it| it.at).min();
+        let due = self.retries.values().map(|it| it.at).min();
         tokio::select! {
-            biased; // what happens is worth more than what is awaited
+            biased; // an event comes before a timer
             event = self.definitions.next() => self.note(event),
             () = until(due) => {
                 let now = Instant::now();
-                let due = self.later.iter_mut().filter(|(_, it)| it.at <= now);
+                let due = self.retries.iter_mut().filter(|(_, it)| it.at <= now);
                 let groups = due.map(|(group, it)| {
-                    // The result of the read sets the time again.
+                    // The next read sets the time again.
                     it.at = now + PAUSE_MAX;
                     group.clone()
                 });
@@ -237,7 +237,7 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Notes a change of the CRDs, and which groups it makes stale.
+    /// Processes an event of the CRDs, and marks the groups that it makes outdated.
     fn note(&mut self, event: Option<Result<StreamEvent, ApiError>>) {
         match event {
             Some(Ok(StreamEvent::Object(event_type, crd))) => {
@@ -257,36 +257,36 @@ impl<'a> Resources<'a> {
             }
             Some(Ok(StreamEvent::Listing)) => self.listed.clear(),
             Some(Ok(StreamEvent::Listed)) => self.note_listing(),
-            Some(Ok(StreamEvent::Alive)) => drop(self.notes.told.remove(&About::Definitions)),
+            Some(Ok(StreamEvent::Alive)) => drop(self.notes.logged.remove(&About::Definitions)),
             Some(Err(error)) if error.class != ErrorClass::Denied => {
-                let text = format!("Cannot watch for resources, will try again: {error}");
-                self.notes.tell(About::Definitions, &text);
+                let text = format!("Cannot watch CRDs, retrying: {error}");
+                self.notes.log(About::Definitions, &text);
             }
             Some(Err(_)) | None if matches!(self.definitions, Definitions::Denied(_)) => {
                 self.definitions = self.watch();
                 self.notes.stale = Some(self.wanted.clone());
             }
             Some(Err(_)) | None => {
-                self.notes.tell(
+                self.notes.log(
                     About::Definitions,
                     "Not enough permissions to watch for resources: changes (creation/deletion/updates) \
                      will not be noticed; the resources are only refreshed on operator restarts.",
                 );
                 self.inventory.forget_crds();
                 self.notes.is_new = true;
-                self.definitions = Definitions::Denied(Instant::now() + LOOK_AGAIN);
+                self.definitions = Definitions::Denied(Instant::now() + ACCESS_RETRY);
             }
         }
     }
 
-    /// Notes a complete listing of the CRDs. Those that came after discovery was read are not shown yet; after another listing,
-    /// nobody knows what was missed.
+    /// Processes a complete listing of the CRDs. After the first one, CRDs created since the discovery make their groups outdated;
+    /// after any other one, every group is outdated, because changes may have been missed.
     fn note_listing(&mut self) {
         self.inventory.crds_listed(std::mem::take(&mut self.listed));
         self.notes.is_new = true;
         let Definitions::Stream(_, was_listed) = &mut self.definitions else { return };
         if std::mem::replace(was_listed, true) {
-            self.later.clear();
+            self.retries.clear();
             self.notes.stale = Some(self.wanted.clone());
         } else {
             let unshown = self.inventory.unshown().into_iter().map(|(group, _)| group);
@@ -294,16 +294,16 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Reads these groups at once, and then with short pauses, if they are wanted.
+    /// Marks these groups to be read at once, and then with short pauses, if handlers name them.
     fn mark(&mut self, groups: impl IntoIterator<Item = String>) {
         let wanted = groups.into_iter().filter(|it| self.wants(it)).collect::<Vec<_>>();
-        self.later.retain(|it, _| !wanted.contains(it));
+        self.retries.retain(|it, _| !wanted.contains(it));
         if !wanted.is_empty() {
             self.notes.mark(wanted);
         }
     }
 
-    /// Reads again what is stale.
+    /// Reads the marked groups again.
     async fn refresh(&mut self) {
         let Some(stale) = self.notes.stale.clone() else { return };
         let filter = if self.is_read { stale } else { self.wanted.clone() };
@@ -314,51 +314,51 @@ impl<'a> Resources<'a> {
     async fn read(&mut self, filter: &GroupFilter) {
         match self.view.cluster.discover(filter).await {
             Ok(found) => {
-                self.notes.told.remove(&About::Discovery);
+                self.notes.logged.remove(&About::Discovery);
                 self.is_read |= *filter == self.wanted;
                 self.take(filter, found);
             }
             Err(error) => {
-                self.notes.tell(
+                self.notes.log(
                     About::Discovery,
-                    &format!("Cannot look for resources, will try again: {error}"),
+                    &format!("Cannot discover resources, retrying: {error}"),
                 );
-                for group in self.asked(filter) {
-                    self.postpone(&group);
+                for group in self.groups_of(filter) {
+                    self.schedule_retry(&group);
                 }
             }
         }
     }
 
-    /// Takes what was found of the groups that were read.
+    /// Processes the discovery of the groups that were read.
     fn take(&mut self, filter: &GroupFilter, found: Discovered) {
         let Discovered { resources, failed } = found;
         let mut groups = BTreeMap::<String, Vec<Resource>>::new();
         for resource in resources {
             groups.entry(resource.group.clone()).or_default().push(resource);
         }
-        let all = self.asked(filter).into_iter().chain(groups.keys().cloned());
+        let all = self.groups_of(filter).into_iter().chain(groups.keys().cloned());
         for group in all.chain(failed.keys().cloned()).collect::<BTreeSet<_>>() {
             let new = groups.remove(&group).unwrap_or_default();
             let about = About::Group(group.clone());
             let is_settled = if let Some(error) = failed.get(&group) {
                 self.inventory.read_partly(&group, new);
                 let text = format!(
-                    "Resources of the API group '{group}' are not known, will look again: {error}"
+                    "Cannot discover the resources of API group '{group}', retrying: {error}"
                 );
-                self.notes.tell(about, &text);
+                self.notes.log(about, &text);
                 false
             } else {
-                if self.notes.told.remove(&about).is_some() {
-                    tracing::info!(target: TARGET, "The API group '{group}' answers again.");
-                    self.later.remove(&group);
+                if self.notes.logged.remove(&about).is_some() {
+                    tracing::info!(target: TARGET, "The API group '{group}' responds again.");
+                    self.retries.remove(&group);
                 }
                 self.inventory.read(&group, new)
             };
             if is_settled {
-                self.later.remove(&group);
+                self.retries.remove(&group);
             } else {
-                self.postpone(&group);
+                self.schedule_retry(&group);
             }
         }
         if matches!(self.definitions, Definitions::Ignored) {
@@ -366,8 +366,8 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Returns the groups that a filter names; of all of them, those that are known.
-    fn asked(&self, filter: &GroupFilter) -> BTreeSet<String> {
+    /// Returns the groups that a filter names; for all groups, the known ones.
+    fn groups_of(&self, filter: &GroupFilter) -> BTreeSet<String> {
         match filter {
             GroupFilter::All => self.inventory.groups(),
             GroupFilter::Only(groups) => groups.clone(),
@@ -381,9 +381,9 @@ impl<'a> Resources<'a> {
         }
     }
 
-    fn postpone(&mut self, group: &str) {
-        let pause = self.later.get(group).map_or(PAUSE_MIN, |it| (it.pause * 2).min(PAUSE_MAX));
-        self.later.insert(group.to_owned(), Later { at: Instant::now() + pause, pause });
+    fn schedule_retry(&mut self, group: &str) {
+        let pause = self.retries.get(group).map_or(PAUSE_MIN, |it| (it.pause * 2).min(PAUSE_MAX));
+        self.retries.insert(group.to_owned(), Retry { at: Instant::now() + pause, pause });
     }
 
     fn watch(&self) -> Definitions {
@@ -397,7 +397,7 @@ impl<'a> Resources<'a> {
 }
 
 impl Definitions {
-    /// Waits for the next event; `None` when the stream has ended, or when a denied access should be tried again.
+    /// Waits for the next event; `None` when the stream has ended, or when a denied access must be tried again.
     async fn next(&mut self) -> Option<Result<StreamEvent, ApiError>> {
         match self {
             Definitions::Ignored => std::future::pending().await,
@@ -410,14 +410,14 @@ impl Definitions {
     }
 }
 
-/// Returns the group and the plural name that a CRD is named after.
+/// Returns the group and the plural name in the name of a CRD.
 fn name_of(crd: &Object) -> Option<CrdName> {
     let (plural, group) = crd.header().name.as_deref()?.split_once('.')?;
     Some((group.to_owned(), plural.to_owned()))
 }
 
 impl Notes {
-    /// These groups should be read again at once.
+    /// Marks these groups to be read at once.
     fn mark(&mut self, more: Vec<String>) {
         match &mut self.stale {
             Some(GroupFilter::All) => {}
@@ -426,18 +426,18 @@ impl Notes {
         }
     }
 
-    /// Logs a failure, unless it is the one that was logged last about this.
-    fn tell(&mut self, about: About, text: &str) {
-        if self.told.get(&about).is_none_or(|it| it != text) {
+    /// Logs a failure, unless the last one about the same subject is equal.
+    fn log(&mut self, about: About, text: &str) {
+        if self.logged.get(&about).is_none_or(|it| it != text) {
             tracing::warn!(target: TARGET, "{text}");
-            self.told.insert(about, text.to_owned());
+            self.logged.insert(about, text.to_owned());
         }
     }
 }
 
-/// The groups that handlers name, and those that the operator itself needs.
+/// Returns the groups that handlers name, and those that the operator itself needs.
 fn wanted(registry: &Registry, settings: &Settings) -> GroupFilter {
-    // The core group is needed for namespaces and events, the other for the definitions of resources.
+    // The core group is needed for namespaces and events, the other one for CRDs.
     let own = [String::new(), EXTENSIONS.to_owned()];
     let of_peering = peering::GROUPS.map(str::to_owned).into_iter();
     let of_peering = of_peering.filter(|_| !settings.peering.standalone);

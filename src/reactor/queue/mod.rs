@@ -1,4 +1,4 @@
-//! The events of one object that wait for its worker, in order.
+//! The waiting events of one object, in order.
 
 use std::{collections::VecDeque, num::NonZeroU64, sync::Arc};
 
@@ -13,42 +13,42 @@ use crate::logic::{
 };
 use crate::ports::{BoxFuture, NewerEvents};
 
-/// The most events that wait for one object with handlers of raw events.
+/// Maximum number of waiting events of one object with handlers of raw events.
 ///
-/// A watch is never slowed down by a slow handler, so at the bound the newest event replaces the one before it: handlers
-/// of changes lose nothing, for they compare states; `on_event` handlers miss a step in between. An object must change this
-/// often during one handler call to get there.
+/// A slow handler never slows down a watch, so at the limit the newest event replaces the previous one: change handlers lose
+/// nothing, because they compare states; `on_event` handlers miss an intermediate step. An object must change this often during one
+/// handler call to reach the limit.
 const STEPS_MAX: usize = 1024;
 
-/// The most changes that wait for one object where nobody needs to see each of them. A few, so that handlers see the usual
-/// steps; beyond that a change replaces the one before it.
+/// Maximum number of waiting changes of one object without handlers of raw events. A few, so that handlers see the usual steps;
+/// beyond that, a change replaces the previous one.
 const CHANGES_MAX: usize = 16;
 
-/// The most bytes that wait for one object; only then do big objects replace each other earlier.
+/// Maximum number of waiting bytes of one object; only beyond it do big objects replace each other earlier.
 const BYTES_MAX: usize = 16 << 20;
 
-/// How many versions an event remembers of those that it replaced: our own patch is among the latest.
+/// How many replaced versions an event remembers: our own patch is among the latest.
 const REPLACED_MAX: usize = 64;
 
-/// An event on its way to a worker.
+/// An event for a worker.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_field_names, reason = "`type` is reserved, and `kind` is another thing")]
 pub(super) struct Event {
-    /// No type for objects of a listing.
+    /// `None` for objects of a listing.
     pub(super) event_type: Option<EventType>,
-    /// The object as of this event.
+    /// The object as shown by this event.
     pub(super) object: Arc<Object>,
-    /// It is for the indexes alone: this replica stands by, and the event comes again when it leads.
+    /// For the indexes alone: this replica is a standby, and the event is repeated when it leads.
     pub(super) for_indexes: bool,
-    /// Nothing has happened: the object comes because its handlers have changed, up to this version.
+    /// The object is handled again because its handlers have changed, up to this version; nothing has happened to it.
     pub(super) recheck: Option<Version>,
-    /// The handlers that may not have seen the object yet, as they are new.
+    /// New handlers that may not have seen the object yet.
     pub(super) new_handlers: Option<Arc<NewHandlers>>,
-    /// The versions of earlier events that it replaced in the queue, at most [`REPLACED_MAX`] of them.
+    /// The versions of the events that this one replaced in the queue, at most [`REPLACED_MAX`] of them.
     pub(super) replaced: VecDeque<String>,
 }
 
-/// The queue of one object. Filled by its stream, emptied by its worker.
+/// The queue of one object. Its stream fills it, its worker empties it.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     content: Mutex<Content>,
@@ -58,20 +58,20 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Content {
     events: VecDeque<Event>,
-    /// Of all events.
+    /// Bytes of all events.
     bytes: usize,
-    /// Somebody must see each event.
+    /// Handlers must see each event.
     keeps_steps: bool,
     /// The version to which the object was shown.
     shown: Version,
-    /// Nothing more will come: the stream ends.
+    /// No more events will arrive: the stream ends.
     ended: bool,
-    /// The worker has gone: the next event needs another queue.
+    /// The worker has ended: the next event needs a new queue.
     closed: bool,
 }
 
 impl Event {
-    /// As it came.
+    /// Creates an event as received.
     pub(super) fn new(event_type: Option<EventType>, object: Arc<Object>) -> Self {
         Event {
             event_type,
@@ -83,7 +83,7 @@ impl Event {
         }
     }
 
-    /// An object that comes to these new handlers though nothing has happened to it.
+    /// Creates an event that shows an object to new handlers although nothing has happened to it.
     pub(super) fn recheck(
         object: Arc<Object>,
         version: Version,
@@ -93,18 +93,18 @@ impl Event {
         Event { recheck: Some(version), new_handlers: Some(new_handlers), ..event }
     }
 
-    /// Whether nothing but a step in between is lost when this stands for `other`, which came before it.
+    /// Returns whether this event can replace `other`, which came before it, so that only an intermediate step is lost.
     fn can_replace(&self, other: &Event) -> bool {
         let kinds = (other.event_type, self.event_type);
         let is_change = kinds == (Some(EventType::Modified), Some(EventType::Modified));
-        // One that comes again calls fewer handlers than a listed one.
+        // A repeated object calls fewer handlers than a listed one.
         let is_listed_again = kinds == (None, None) && self.recheck.is_none();
         let (old, new) = (other.object.header(), self.object.header());
         (is_change || is_listed_again)
             && old.deletion_timestamp.is_some() == new.deletion_timestamp.is_some()
     }
 
-    /// Takes the place of an event that came before it.
+    /// Takes the place of an earlier event.
     fn replace(&mut self, other: Event) {
         self.new_handlers = self.new_handlers.take().or(other.new_handlers);
         self.replaced = other.replaced;
@@ -116,18 +116,18 @@ impl Event {
 }
 
 impl Queue {
-    /// An empty queue; `keeps_steps` if each event must be seen.
+    /// Creates an empty queue; `keeps_steps` if handlers must see each event.
     pub(super) fn new(keeps_steps: bool) -> Self {
         let content = Content { keeps_steps, ..Content::default() };
         Queue { content: Mutex::new(content), changed: Notify::new() }
     }
 
-    /// From now on each event must be seen, or need not be.
+    /// Sets whether handlers must see each event from now on.
     pub(super) fn keep_steps(&self, keeps_steps: bool) {
         self.lock().keeps_steps = keeps_steps;
     }
 
-    /// Notes that the object was shown to the handlers of this version that are called for whatever happens.
+    /// Notes that the object was shown to the index and event handlers of this version.
     pub(super) fn show(&self, version: Version) {
         let mut content = self.lock();
         content.shown = content.shown.max(version);
@@ -138,7 +138,7 @@ impl Queue {
         self.lock().shown
     }
 
-    /// Adds an event if none waits and the worker is still there; tells whether it did.
+    /// Adds an event if none is waiting and the worker still runs; returns whether it was added.
     pub(super) fn push_if_idle(&self, event: Event) -> bool {
         let mut content = self.lock();
         if content.closed || !content.events.is_empty() {
@@ -151,7 +151,7 @@ impl Queue {
         true
     }
 
-    /// Adds an event; gives it back if the worker has gone.
+    /// Adds an event; returns it if the worker has ended.
     pub(super) fn push(&self, mut event: Event) -> Result<(), Event> {
         let mut content = self.lock();
         if content.closed {
@@ -170,13 +170,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Says that nothing more will come. What waits is still handled, without pauses.
+    /// Ends the queue: no more events will arrive. Waiting events are still handled, without pauses.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_one();
     }
 
-    /// The next event; `None` when the queue has ended.
+    /// Waits for the next event; returns `None` when the queue has ended.
     pub(super) async fn next(&self) -> Option<Event> {
         loop {
             {
@@ -194,7 +194,7 @@ impl Queue {
         }
     }
 
-    /// Waits for pressure: newer events are there, or the end is near. Pauses of a worker are cut short by it.
+    /// Waits until newer events are there, or the queue ends. Workers interrupt their pauses for it.
     pub(super) async fn pressure(&self) {
         loop {
             {
@@ -214,39 +214,39 @@ impl Queue {
         }
     }
 
-    /// Whether nothing waits in it.
+    /// Returns whether no event is waiting.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().events.is_empty()
     }
 
-    /// Whether the end of the object waits in it.
+    /// Returns whether the deletion of the object is waiting.
     pub(super) fn has_deletion(&self) -> bool {
         self.lock().events.iter().any(|it| it.event_type == Some(EventType::Deleted))
     }
 
-    /// The latest version of the object that waits in it, if it is a number.
+    /// Returns the version of the latest waiting event, if it is a number.
     pub(super) fn latest_version(&self) -> Option<NonZeroU64> {
         self.lock().events.back().and_then(|it| order::number(&it.object))
     }
 
-    /// Whether nothing more will come.
+    /// Returns whether no more events will arrive.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().ended
     }
 
-    /// Closes the queue if nothing waits in it; afterwards `push` refuses. Tells whether it closed.
+    /// Closes the queue if no event is waiting; afterwards `push` fails. Returns whether the queue is closed.
     pub(super) fn close_if_empty(&self) -> bool {
         let mut content = self.lock();
         content.closed |= content.events.is_empty();
         content.closed
     }
 
-    /// Whether its worker has gone.
+    /// Returns whether the worker has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// Waits for an event that shows a later version than this one, or the end of the object.
+    /// Waits for an event with a later version than this one, or for the deletion of the object.
     async fn later_than(&self, version: Option<NonZeroU64>) {
         let is_later = |it: &Event| {
             it.event_type == Some(EventType::Deleted)
@@ -258,7 +258,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Content> {
-        // Every change under this lock is one assignment; a panic cannot leave it half-done.
+        // Each change under this lock is one assignment; a panic cannot leave it incomplete.
         self.content.lock()
     }
 }

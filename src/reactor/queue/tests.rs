@@ -1,4 +1,4 @@
-//! The queue of one object.
+//! Tests of the queue of one object.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ fn version(event: &Event) -> usize {
 }
 
 #[test]
-fn events_leave_in_the_order_they_came() {
+fn events_are_returned_in_order() {
     let queue = Queue::default();
     (0..3).for_each(|it| queue.push(event(it)).unwrap());
     let versions = (0..3).map(|_| version(&queue.next().now_or_never().unwrap().unwrap()));
@@ -27,7 +27,7 @@ fn events_leave_in_the_order_they_came() {
 }
 
 #[test]
-fn at_the_bound_the_newest_change_replaces_the_one_before_it() {
+fn at_the_limit_the_newest_change_replaces_the_previous_one() {
     for (keeps_steps, max) in [(true, STEPS_MAX), (false, CHANGES_MAX)] {
         let queue = Queue::new(keeps_steps);
         (0..max + 5).for_each(|it| queue.push(event(it)).unwrap());
@@ -36,12 +36,12 @@ fn at_the_bound_the_newest_change_replaces_the_one_before_it() {
         assert_eq!(events.len(), max);
         let last = events.last().unwrap();
         assert_eq!(version(last), max + 4);
-        assert!(last.replaced.contains(&(max + 3).to_string()), "our own patch may be that one");
+        assert!(last.replaced.contains(&(max + 3).to_string()), "may be our own patch");
     }
 }
 
 #[test]
-fn the_end_of_an_object_replaces_nothing_and_is_not_replaced() {
+fn deletions_neither_replace_nor_are_replaced() {
     let queue = Queue::new(false);
     (0..CHANGES_MAX).for_each(|it| queue.push(event(it)).unwrap());
     let deleted = Event { event_type: Some(EventType::Deleted), ..event(90) };
@@ -61,11 +61,11 @@ fn a_queue_with_events_does_not_close() {
     assert!(!queue.close_if_empty());
     queue.next().now_or_never().unwrap().unwrap();
     assert!(queue.close_if_empty());
-    assert!(queue.push(event(2)).is_err(), "nobody would ever see it");
+    assert!(queue.push(event(2)).is_err(), "a closed queue has no worker");
 }
 
 #[test]
-fn an_ended_queue_still_gives_what_waits() {
+fn an_ended_queue_still_returns_its_events() {
     let queue = Queue::default();
     queue.push(event(1)).unwrap();
     queue.end();
@@ -81,7 +81,7 @@ async fn pressure_comes_with_a_new_event_and_goes_with_the_last() {
     assert!(!pressed(&queue).await);
     queue.push(event(1)).unwrap();
     assert!(pressed(&queue).await);
-    assert!(pressed(&queue).await, "it stays until the event is taken");
+    assert!(pressed(&queue).await, "pressure stays until the event is taken");
     queue.next().await.unwrap();
     assert!(!pressed(&queue).await);
 }

@@ -1,4 +1,4 @@
-//! The end of a stream, and what becomes of its objects.
+//! The end of a stream, and the effect on its objects.
 
 use std::sync::Arc;
 
@@ -11,22 +11,23 @@ use crate::reactor::{memory::Key, queue::Event};
 /// Why a stream ends before the operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::reactor) enum StreamEnd {
-    /// Its resource or its namespace is not in the cluster any more, and neither are its objects.
+    /// Its resource or its namespace is no longer in the cluster, and neither are its objects.
     Gone,
-    /// No handler wants the resource any more; daemons and timers are stopped for this reason.
+    /// No handler selects the resource any more; daemons and timers are stopped for this reason.
     Unserved(StopReason),
     /// Another stream takes over its objects.
     Replaced,
 }
 
 impl Stream {
-    /// Lets the workers finish. `None` for the end of the operator. Returns what the next stream of the same target inherits.
+    /// Lets the workers finish. `end` is `None` at the end of the operator. Returns the state for the next stream of the same
+    /// target.
     pub(super) async fn finish(
         mut self,
         end: Option<StreamEnd>,
         exit: &CancellationToken,
     ) -> Option<KnownObjects> {
-        // No handler waits for its index entries any more, whichever version it is of.
+        // Handlers of any version no longer wait for the index entries of this stream.
         self.relist = None;
         self.context.hold.end();
         self.shared.get().hold.end();
@@ -51,7 +52,7 @@ impl Stream {
                 self.workers.settle(exit).await;
                 let known = self.known.drain();
                 for (_, object) in &known {
-                    self.context.facilities.indexes.remove(&Owner::of(object.header()));
+                    self.context.services.indexes.remove(&Owner::of(object.header()));
                 }
                 let keys = known.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
                 self.forget(&keys, why);
@@ -64,14 +65,15 @@ impl Stream {
         }
     }
 
-    /// Warns that objects which are not watched keep the finalizer. So they do after a restart, but there it is less of a surprise.
+    /// Warns that objects which are no longer watched keep the finalizer. They also do after a restart, but then it is less of a
+    /// surprise.
     fn warn_of_finalizers(&self) {
         let handlers = &self.context.handlers;
         let mut all = handlers.changing.iter().chain(&handlers.spawning);
         if all.any(|it| it.requires_finalizer()) {
             tracing::warn!(
                 target: "kopf.watching",
-                "No handler wants {} any more. Its objects keep the finalizer {} and cannot be deleted: declare a handler \
+                "No handler selects {} any more. Its objects keep the finalizer {} and cannot be deleted: declare a handler \
                  for it to release them.",
                 self.name(),
                 self.context.settings.persistence.finalizer
@@ -79,7 +81,7 @@ impl Stream {
         }
     }
 
-    /// Forgets objects that are not served any more, and stops their daemons and timers.
+    /// Drops objects that are no longer served, and stops their daemons and timers.
     fn forget(&self, keys: &[Key], why: StopReason) {
         let forgotten = keys.iter().filter_map(|it| self.context.memories.forget(it));
         for background in forgotten.filter_map(|it| it.background) {

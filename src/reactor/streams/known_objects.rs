@@ -1,6 +1,6 @@
-//! The objects that a stream has seen and that were not gone then, to detect deletions that a gap in the watch hid.
+//! The objects that a stream has seen and that still exist as far as it knows, to detect deletions that a gap in the watch hid.
 //!
-//! There may be many thousands, so little is kept of each: its names, and those labels and annotations that filters of `on_event`
+//! There may be many thousands, so little is kept of each: its names, and the labels and annotations that filters of `on_event`
 //! use.
 
 use std::{
@@ -22,22 +22,22 @@ use crate::reactor::memory::Key;
 #[derive(Debug)]
 pub(in crate::reactor) struct KnownObjects {
     resource: Arc<Resource>,
-    /// Those that were seen in or after the latest list.
+    /// Objects seen in or after the latest list.
     listed: BTreeMap<Key, KnownObject>,
-    /// Those that were seen before it only.
+    /// Objects seen only before the latest list.
     unlisted: BTreeMap<Key, KnownObject>,
     labels: BTreeSet<String>,
     annotations: BTreeSet<String>,
 }
 
-/// What is kept of an object.
+/// The stored part of an object.
 #[derive(Debug)]
 struct KnownObject {
     /// `namespace/name`, or the name alone: one allocation instead of two.
     path: Box<str>,
-    /// The version of the handlers to which it was shown, or is on its way.
+    /// The version of the handlers to which the object was shown, or will be by an event in its queue.
     shown: Version,
-    /// If there are any to keep.
+    /// The stored labels and annotations, if any.
     tags: Option<Box<Tags>>,
 }
 
@@ -48,7 +48,7 @@ struct Tags {
 }
 
 impl KnownObjects {
-    /// Knows no object yet. Keeps the labels and annotations that filters of these handlers use.
+    /// Creates an empty set. Stores the labels and annotations that filters of these handlers use.
     pub(super) fn new(resource: Arc<Resource>, handlers: &[Arc<Handler>]) -> Self {
         let mut known = KnownObjects {
             resource,
@@ -61,7 +61,7 @@ impl KnownObjects {
         known
     }
 
-    /// Keeps the labels and annotations that filters of these handlers use, from now on.
+    /// From now on, stores the labels and annotations that filters of these handlers use.
     pub(in crate::reactor) fn keep_tags(&mut self, handlers: &[Arc<Handler>]) {
         let filters = || handlers.iter().map(|it| &it.filters);
         let labels = filters().flat_map(|it| &it.labels).map(|(key, _)| key.clone());
@@ -75,7 +75,7 @@ impl KnownObjects {
         self.listed.keys().chain(self.unlisted.keys())
     }
 
-    /// Returns the version to which an object was shown; `None` for an unknown one.
+    /// Returns the version to which an object was shown; `None` for an unknown object.
     pub(in crate::reactor) fn shown(&self, key: &Key) -> Option<Version> {
         self.listed.get(key).or_else(|| self.unlisted.get(key)).map(|it| it.shown)
     }
@@ -87,24 +87,24 @@ impl KnownObjects {
         }
     }
 
-    /// Takes over what the stream before knew.
+    /// Takes over the objects of the previous stream.
     pub(super) fn inherit(&mut self, before: KnownObjects) {
         (self.listed, self.unlisted) = (before.listed, before.unlisted);
     }
 
-    /// Notes that a list begins.
+    /// Notes that a list has started.
     pub(super) fn begin_list(&mut self) {
-        // One that was broken off proves nothing.
+        // An aborted list proves nothing.
         self.unlisted.append(&mut self.listed);
     }
 
-    /// Notes that an object is there, and that it comes to the handlers of this version.
+    /// Notes that an object exists, and that it is shown to the handlers of this version.
     pub(super) fn note(&mut self, key: &Key, header: &Header, shown: Version) {
         self.unlisted.remove(key);
         self.listed.insert(key.clone(), self.of(header, shown));
     }
 
-    /// Notes what an object looks like that the stream itself has not brought, which proves nothing for its lists. Returns whether it
+    /// Updates an object that did not come from the stream itself, which proves nothing for its lists. Returns whether the object
     /// is known.
     pub(in crate::reactor) fn refresh(&mut self, key: &Key, header: &Header) -> bool {
         let Some(shown) = self.shown(key) else { return false };
@@ -132,19 +132,19 @@ impl KnownObjects {
         KnownObject { path, shown, tags: is_tagged.then(|| Box::new(tags)) }
     }
 
-    /// Forgets an object whose deletion was seen.
+    /// Drops an object whose deletion was seen.
     pub(super) fn forget(&mut self, key: &Key) {
         self.listed.remove(key);
         self.unlisted.remove(key);
     }
 
-    /// Notes that a list is complete. Returns the objects that were not in it, as far as they are known.
+    /// Notes that a list is complete. Returns the objects that were missing from it, as far as they were stored.
     pub(super) fn end_list(&mut self) -> Vec<(Key, Object)> {
         let missed = std::mem::take(&mut self.unlisted);
         self.restored(missed)
     }
 
-    /// Forgets all objects, and returns them as far as they are known.
+    /// Drops all objects, and returns them as far as they were stored.
     pub(super) fn drain(&mut self) -> Vec<(Key, Object)> {
         self.begin_list();
         self.end_list()
@@ -161,7 +161,7 @@ impl KnownObjects {
         objects.into_iter().map(restore).collect()
     }
 
-    /// Returns an object of what was kept of it.
+    /// Builds an object from its stored parts.
     fn restore(&self, key: &Key, known: KnownObject) -> Object {
         let (namespace, name) = match known.path.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_a_complete_list_lacks_is_gone() {
+    fn an_object_missing_from_a_complete_list_is_gone() {
         let mut known = empty();
         known.begin_list();
         note(&mut known, UID, "a");
@@ -235,17 +235,17 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_was_broken_off_proves_nothing() {
+    fn an_aborted_list_proves_nothing() {
         let mut known = empty();
         known.begin_list();
         note(&mut known, UID, "a");
-        // The next one begins before this is complete.
+        // The next list starts before this one is complete.
         known.begin_list();
-        assert_eq!(known.end_list().len(), 1, "it was deleted between the two");
+        assert_eq!(known.end_list().len(), 1, "the object was deleted between the lists");
     }
 
     #[test]
-    fn an_object_that_only_the_stream_before_has_seen_is_missed() {
+    fn an_object_seen_only_by_the_previous_stream_is_missed() {
         let (mut old, mut new) = (empty(), empty());
         old.begin_list();
         note(&mut old, UID, "a");

@@ -1,15 +1,15 @@
-//! One task per resource and namespace: brings each event to the queue of its object.
+//! One task per resource and namespace: puts each event into the queue of its object.
 //!
-//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `worker.rs`. The task never waits for a worker, so a slow handler
-//! cannot make the server cut our watch.
+//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `worker.rs`. The task never waits for a worker, so a slow handler cannot
+//! make the server close the watch.
 //!
 //! | file | does |
 //! |---|---|
-//! | `mod.rs` | waits: for events, for the end of workers, for pauses, for what ends it |
-//! | `taking.rs` | what each event means: which objects came, which are gone |
-//! | `known_objects.rs` | what is known of the objects, to detect missed deletions |
+//! | `mod.rs` | waits: for events, for the end of workers, for pauses, for its end |
+//! | `taking.rs` | processes events: which objects exist, which are gone |
+//! | `known_objects.rs` | what is stored of the objects, to detect missed deletions |
 //! | `worker_pool.rs` | the queues and the workers |
-//! | `end.rs` | the end, and what becomes of the objects |
+//! | `end.rs` | the end, and the effect on the objects |
 //! | `set.rs` | all streams of the operator: starts, replaces and ends them |
 //!
 //! The next version of the handlers takes over in `reactor/generation/handover.rs`.
@@ -46,60 +46,60 @@ use crate::ports::{
     ApiError, Extent, HealthState, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget,
 };
 
-/// After so many events the workers may run: a list comes all at once, and its objects should not all have a worker before the first
-/// of them has done its work.
+/// Yields to the workers after this many events: a list arrives all at once, and its first objects should be finished before all
+/// others have a worker.
 const EVENTS_PER_YIELD: usize = 64;
 
-/// While this many objects wait for a worker, the stream reads no more of a list: they take memory. At least two pages of the list
-/// (`settings.watching.chunk_size`), so that the workers never wait for the server.
+/// While this many objects are waiting for a worker, the stream does not read more of a list, to limit memory. At least two pages of
+/// the list (`settings.watching.chunk_size`), so that the workers never wait for the server.
 const WAITING_MAX: usize = 1000;
-/// The longest time for which a list is read so: servers forget the snapshot of a list after five minutes.
+/// Maximum time to delay the reading of a list: servers expire the snapshot of a list after five minutes.
 const PACED_MAX: Duration = Duration::from_mins(2);
 
-/// The first pause before a stream begins again that has ended unexpectedly; it doubles each time.
+/// The first pause before a stream that has ended unexpectedly restarts; each further pause is twice as long.
 const RESTART_PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The longest of these pauses.
+/// The maximum of these pauses.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The events of one stream.
 type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
-/// What ends a stream: that it is not wanted as it is, or the end of the operator.
+/// The signals that end a stream: its own end, or that of the operator.
 struct Signals<'a> {
     end: oneshot::Receiver<StreamEnd>,
     exit: &'a CancellationToken,
 }
 
-/// The events have ended, which they never should.
+/// The events have ended, which must never happen.
 struct Ended;
 
-/// A list that is not complete.
+/// An incomplete list.
 struct Listing {
-    /// Keeps the indexes closed until it is.
+    /// Holds handlers back until the list is complete.
     hold: Arc<Hold>,
-    /// Until then its objects are read no faster than the workers take them.
+    /// Until this moment, objects of the list are read no faster than workers handle them.
     paced_until: Instant,
 }
 
 /// One stream and its workers.
 pub(super) struct Stream {
-    /// Where its workers find their handlers.
+    /// Where the workers find their handlers.
     pub(super) shared: SharedContext,
-    /// The context that has taken over last.
+    /// The context that took over last.
     pub(super) context: Arc<StreamContext>,
     namespace: Option<Arc<str>>,
     pub(super) workers: WorkerPool,
     pub(super) known: KnownObjects,
-    /// Another replica leads: of the events, only the indexes of this one are kept up to date.
+    /// Another replica leads: events only keep the indexes of this replica up to date.
     pub(super) is_standby: bool,
-    /// The list for new handlers that is not complete.
+    /// The incomplete list for new handlers.
     pub(super) relist: Option<Relist>,
-    /// The list that the stream reads.
+    /// The stream's own list in progress.
     listing: Option<Listing>,
 }
 
 impl Stream {
-    /// A stream of one namespace, or of the whole cluster.
+    /// Creates a stream of one namespace, or of the whole cluster.
     pub(super) fn new(shared: SharedContext, namespace: Option<Arc<str>>) -> Self {
         let context = shared.get();
         let watching = &context.handlers.watching;
@@ -115,15 +115,15 @@ impl Stream {
         }
     }
 
-    /// Takes over from a stream of the same target: no deletion of an object that it has seen may go unnoticed.
+    /// Takes over from a stream of the same target: no deletion of an object that it has seen may be missed.
     pub(super) fn inherit(&mut self, known: KnownObjects) {
         self.known.inherit(known);
     }
 
-    /// Runs until it is told to end, or until the operator does; then lets the workers finish. Returns what another stream of
-    /// the same target should inherit, if one is to come.
+    /// Runs until it is told to end, or until the operator stops; then lets the workers finish. Returns the state for the next
+    /// stream of the same target, if there will be one.
     ///
-    /// A bug must not end it silently: it is logged, and the stream begins again after a pause, with another list.
+    /// A bug must not end the stream silently: it is logged, and the stream restarts after a pause, with another list.
     pub(super) async fn run(
         mut self,
         end: oneshot::Receiver<StreamEnd>,
@@ -148,7 +148,7 @@ impl Stream {
         self.finish(end, &exit).await
     }
 
-    /// Waits before the stream begins again after an unexpected end. Workers continue.
+    /// Waits before a restart after an unexpected end. Workers continue.
     async fn pause_after(
         &mut self,
         reason: &str,
@@ -163,14 +163,14 @@ impl Stream {
             self.name(),
             pause.as_secs()
         );
-        // The part is unready as long as this pulse lives.
+        // The part stays unready while this pulse exists.
         let pulse = self.pulse();
-        pulse.say(HealthState::Unready, reason);
+        pulse.set(HealthState::Unready, reason);
         self.leave_to_stream();
         self.wait(time::sleep(pause), signals).await
     }
 
-    /// Takes events until the end, except in pauses; returns the reason, if it is not that of the operator.
+    /// Processes events until the end, except during pauses; returns the reason, or `None` at the end of the operator.
     async fn serve(&mut self, signals: &mut Signals<'_>) -> Result<Option<StreamEnd>, Ended> {
         loop {
             if let ControlFlow::Break(end) = self.sit_out_pause(signals).await {
@@ -186,7 +186,7 @@ impl Stream {
         }
     }
 
-    /// The next list of the stream shows all objects to a relist that is not complete.
+    /// Leaves an incomplete relist to the next list of the stream, which shows all objects.
     fn leave_to_stream(&mut self) {
         if let Some(relist) = &mut self.relist {
             relist.leave_to_stream();
@@ -203,9 +203,10 @@ impl Stream {
         }
     }
 
-    /// Takes events until the end, until the operator pauses, or until this replica leads.
+    /// Processes events until the end, until the operator pauses, or until this replica leads.
     ///
-    /// A takeover begins with another list: what a watch has shown so far may be older than what the former leader has finished.
+    /// A takeover of the leadership starts with another list: what the watch has shown so far may be older than what the former
+    /// leader has finished.
     async fn listen(
         &mut self,
         mut events: Events,
@@ -226,7 +227,7 @@ impl Stream {
                 }
             };
             tokio::select! {
-                biased; // the end first: nothing new begins after it; then the handlers; then make room; then more work
+                biased; // the end first: nothing new starts after it; then new handlers; then ended workers; then more work
                 () = signals.exit.cancelled() => return ControlFlow::Break(Ok(None)),
                 end = &mut signals.end => return ControlFlow::Break(Ok(end.ok())),
                 () = &mut paused => return ControlFlow::Continue(()),
@@ -254,8 +255,8 @@ impl Stream {
         }
     }
 
-    /// Returns until when the rest of a list is left unread, if enough of its objects wait for a worker. A streamed list is not
-    /// held up: the server would end it.
+    /// Returns until when to leave the rest of a list unread, if enough of its objects are waiting for a worker. A streamed list is not
+    /// delayed: the server would end it.
     fn paced_until(&self) -> Option<Instant> {
         let is_streamed = self.context.settings.watching.initial_streaming;
         let listing = self.listing.as_ref().filter(|_| !is_streamed)?;
@@ -263,7 +264,7 @@ impl Stream {
         Some(listing.paced_until).filter(|it| is_full && Instant::now() < *it)
     }
 
-    /// Waits while the operator is paused. Workers finish what they do, and begin nothing.
+    /// Waits while the operator is paused. Workers finish their cycles, and no new ones start.
     async fn sit_out_pause(&mut self, signals: &mut Signals<'_>) -> ControlFlow<Option<StreamEnd>> {
         let pauses = self.context.pauses.clone();
         if !pauses.is_paused() {
@@ -276,7 +277,7 @@ impl Stream {
         ControlFlow::Continue(())
     }
 
-    /// Waits without listening. Workers finish what they do.
+    /// Waits without processing events. Workers finish their cycles.
     async fn wait(
         &mut self,
         over: impl Future<Output = ()>,
@@ -296,7 +297,7 @@ impl Stream {
         }
     }
 
-    /// Keeps what a worker that has ended knows of its object.
+    /// Stores what a finished worker knows of its object.
     fn forget_worker(&mut self, finished: Option<Finished>) {
         if let Some(Finished { key, shown }) = finished {
             self.known.show(&key, shown);
@@ -316,7 +317,7 @@ impl Stream {
         which(self.context.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
     }
 
-    /// The resource and where it is watched.
+    /// Returns the resource and where it is watched.
     pub(super) fn name(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("{} in '{namespace}'", self.context.resource),

@@ -1,4 +1,4 @@
-//! All streams of an operator: starts those that are wanted and do not run, ends those that run and are not wanted.
+//! All streams of an operator: starts those that are wanted and not running, ends those that are running and not wanted.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,22 @@ use crate::reactor::{
 /// The streams of an operator.
 pub(in crate::reactor) struct StreamSet {
     running: BTreeMap<Target, Running>,
-    /// Those that were told to end and have not yet: the next stream of the same target waits for the handover, so that no object has
-    /// two workers.
+    /// Streams that were told to end and have not ended yet: the next stream of the same target waits for the handover, so that no
+    /// object has two workers.
     ending: BTreeMap<Target, Handover>,
     tasks: JoinSet<()>,
     /// Cancelled at the end of the operator.
     exit: CancellationToken,
 }
 
-/// A stream and how it is ended.
+/// A stream, and the channel that ends it.
 struct Running {
     context: SharedContext,
     end: oneshot::Sender<StreamEnd>,
     handover: Handover,
 }
 
-/// What a stream leaves to the next one of the same target at its end.
+/// What a stream leaves to the next stream of the same target.
 type Handover = oneshot::Receiver<Option<KnownObjects>>;
 
 impl StreamSet {
@@ -46,10 +46,10 @@ impl StreamSet {
         }
     }
 
-    /// Starts, replaces and ends streams, so that those run that are wanted. `context` returns the context for a target: the first
-    /// one, or the next one if the one before is outdated. `end` says why a stream that is not wanted ends.
+    /// Starts, replaces and ends streams to match the wanted ones. `context` returns the context for a target: the first one, or
+    /// the next one if the previous one is outdated. `end` returns why an unwanted stream ends.
     ///
-    /// A stream whose resource is described otherwise than before is replaced by a new one; all others keep running.
+    /// A stream whose resource has another description than before is replaced by a new one; all others keep running.
     pub(in crate::reactor) fn adjust(
         &mut self,
         wanted: &Targets,
@@ -63,7 +63,7 @@ impl StreamSet {
         for (target, running) in self.running.extract_if(.., |it, running| !stays(it, running)) {
             let is_wanted = wanted.contains_key(&target);
             let end = if is_wanted { StreamEnd::Replaced } else { end(&target) };
-            // It may have ended by itself.
+            // The stream may have ended by itself.
             let _unheard = running.end.send(end);
             self.ending.insert(target, running.handover);
         }
@@ -86,7 +86,7 @@ impl StreamSet {
     }
 
     fn start(&mut self, target: &Target, context: SharedContext) -> Running {
-        let (end, told) = oneshot::channel();
+        let (end, signal) = oneshot::channel();
         let (leave, handover) = oneshot::channel();
         let before = self.ending.remove(target);
         let exit = self.exit.clone();
@@ -97,14 +97,14 @@ impl StreamSet {
             {
                 stream.inherit(known);
             }
-            // There may be no next one.
-            let _unclaimed = leave.send(stream.run(told, exit).await);
+            // There may be no next stream.
+            let _unclaimed = leave.send(stream.run(signal, exit).await);
         });
         Running { context, end, handover }
     }
 
-    /// Removes streams that have ended, and reports bugs at their end. Before it, streams overcome bugs by themselves.
-    pub(in crate::reactor) async fn attend(&mut self) {
+    /// Removes streams that have ended, and logs bugs at their end. Before their end, streams recover from bugs by themselves.
+    pub(in crate::reactor) async fn reap(&mut self) {
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {
                 tracing::error!(target: "kopf.watching", "A watch-stream failed at its end: {error}");
@@ -113,7 +113,7 @@ impl StreamSet {
         std::future::pending::<()>().await;
     }
 
-    /// Ends all streams at once, and waits for their workers.
+    /// Ends all streams concurrently, and waits for their workers.
     pub(in crate::reactor) async fn end(mut self) {
         self.exit.cancel();
         while self.tasks.join_next().await.is_some() {}

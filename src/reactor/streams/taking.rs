@@ -1,6 +1,6 @@
-//! What the events of a stream mean: which objects came, which are gone.
+//! Processes the events of a stream: which objects exist, which are gone.
 //!
-//! An object that a complete list lacks is gone, and gets the event that the watch has missed.
+//! An object that is missing from a complete list is gone, and gets the event that the watch has missed.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::ports::{ApiError, StreamEvent};
 use crate::reactor::{generation::Relist, memory::Key, queue::Event, stream_log::StreamLog};
 
 impl Stream {
-    /// Takes what the stream brings.
+    /// Processes an item of the stream.
     pub(super) fn take(&mut self, item: Result<StreamEvent, ApiError>, log: &mut StreamLog) {
         match item {
             Ok(StreamEvent::Object(event_type, object)) => {
@@ -59,7 +59,7 @@ impl Stream {
         }
     }
 
-    /// Brings an event to its queue. A standby only keeps its indexes: the list at the takeover brings all objects again.
+    /// Puts an event into its queue. A standby only updates its indexes: the list at its takeover brings all objects again.
     pub(super) fn bring(&mut self, key: &Key, event: Event) {
         if !self.is_standby {
             return self.workers.dispatch(key, event);

@@ -1,6 +1,6 @@
-//! The workers of one stream: one queue for each object that has something to do, and a worker as soon as one may run.
+//! The workers of one stream: a queue for each object with pending events, and a worker as soon as a permit is free.
 //!
-//! Before: `mod.rs`, which brings the events. After: `worker.rs`.
+//! Before: `mod.rs`, which delivers the events. After: `worker.rs`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::reactor::{
     backlog::Backlog,
     generation::SharedContext,
     memory::Key,
-    place::{Place, Places},
+    permits::{WorkerPermit, WorkerPermits},
     queue::{Event, Queue},
     worker::Worker,
 };
@@ -21,14 +21,14 @@ use crate::reactor::{
 pub(in crate::reactor) struct WorkerPool {
     /// Where the workers find their handlers.
     shared: SharedContext,
-    /// Of objects with a worker, and of those that wait for one.
+    /// The queues of objects that have a worker or wait for one.
     queues: BTreeMap<Key, Arc<Queue>>,
     workers: JoinSet<Key>,
-    places: Places,
+    permits: WorkerPermits,
     backlog: Backlog,
     /// Handlers must see each event.
     keeps_steps: bool,
-    /// Nothing more will come.
+    /// No more events will arrive.
     is_ending: bool,
 }
 
@@ -47,7 +47,7 @@ impl WorkerPool {
             shared,
             queues: BTreeMap::new(),
             workers: JoinSet::new(),
-            places: Places::new(context.settings.queueing.worker_limit),
+            permits: WorkerPermits::new(context.settings.queueing.worker_limit),
             backlog: Backlog::default(),
             keeps_steps: !context.handlers.watching.is_empty(),
             is_ending: false,
@@ -65,7 +65,7 @@ impl WorkerPool {
         self.queues.get(key).map(|it| it.shown()).unwrap_or_default()
     }
 
-    /// Brings an event to the queue of its object.
+    /// Puts an event into the queue of its object.
     pub(super) fn dispatch(&mut self, key: &Key, event: Event) {
         let is_live = event.event_type.is_some();
         let refused = match self.queues.get(key) {
@@ -74,13 +74,13 @@ impl WorkerPool {
         };
         match refused {
             Some(event) => self.open(key, event),
-            // It may have waited as one of a listing.
+            // The object may have been waiting as a listed one.
             None if is_live && self.backlog.has(key) => self.backlog.add(key, true),
             None => {}
         }
     }
 
-    /// Brings an object to its worker to look at it again, unless something newer waits, which comes to the same handlers.
+    /// Brings an object to its worker to handle it again, unless something newer is waiting, which reaches the same handlers.
     pub(in crate::reactor) fn recheck(&mut self, key: &Key, event: Event) {
         match self.queues.get(key) {
             Some(queue) if !queue.is_closed() => {
@@ -90,17 +90,17 @@ impl WorkerPool {
         }
     }
 
-    /// Notes that the stream has read an event: there may be more.
+    /// Notes that the stream has read an event: more may follow.
     pub(super) fn postpone(&self) {
-        self.places.postpone();
+        self.permits.postpone();
     }
 
-    /// Waits until a worker has ended, which it returns, or until one may run for an object that waits. Cancel-safe.
+    /// Waits until a worker has ended, and returns it, or until a permit is free for a waiting object. Cancel-safe.
     pub(super) async fn next_finished(&mut self) -> Option<Finished> {
         tokio::select! {
-            biased; // first those that end: they make room
+            biased; // ended workers first: they release permits
             Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
-            () = self.places.freed(), if !self.backlog.is_empty() => {
+            () = self.permits.released(), if !self.backlog.is_empty() => {
                 self.start_waiting();
                 None
             }
@@ -108,17 +108,17 @@ impl WorkerPool {
         }
     }
 
-    /// Returns how many objects wait for a worker.
+    /// Returns the number of objects that are waiting for a worker.
     pub(super) fn waiting(&self) -> usize {
         self.backlog.len()
     }
 
-    /// Drops the objects that wait for a worker.
+    /// Drops the objects that are waiting for a worker.
     pub(super) fn drop_waiting(&mut self) {
         self.backlog = Backlog::default();
     }
 
-    /// Ends while the operator runs on: workers finish what there is to do, without a limit.
+    /// Ends while the operator keeps running: workers finish all pending events, without a time limit.
     pub(super) async fn settle(&mut self, exit: &CancellationToken) {
         self.is_ending = true;
         self.queues.values().for_each(|it| it.end());
@@ -128,14 +128,14 @@ impl WorkerPool {
                 return;
             }
             tokio::select! {
-                biased; // the end of the operator cuts it short
+                biased; // the end of the operator limits the wait
                 () = exit.cancelled() => return self.finish().await,
                 _finished = self.next_finished() => {}
             }
         }
     }
 
-    /// Ends with the operator: workers finish what they do within `settings.queueing.exit_timeout`.
+    /// Ends with the operator: workers finish their cycles within `settings.queueing.exit_timeout`.
     pub(super) async fn finish(&mut self) {
         self.queues.values().for_each(|it| it.end());
         let all_ended = async { while self.workers.join_next().await.is_some() {} };
@@ -151,40 +151,40 @@ impl WorkerPool {
         }
     }
 
-    /// Opens a queue, with a worker as soon as one may run.
+    /// Opens a queue, and starts its worker as soon as a permit is free.
     fn open(&mut self, key: &Key, event: Event) {
         let is_live = event.event_type.is_some();
         let queue = Arc::new(Queue::new(self.keeps_steps));
-        // The queue of a worker that has just ended may still be here.
+        // The queue of a worker that has just ended may still be present.
         queue.show(self.shown(key));
-        // A fresh queue refuses nothing.
+        // A new queue is never closed.
         drop(queue.push(event));
         self.queues.insert(key.clone(), queue);
-        match self.places.try_take().filter(|_| self.backlog.is_empty()) {
-            Some(place) => self.spawn(key.clone(), place),
+        match self.permits.try_acquire().filter(|_| self.backlog.is_empty()) {
+            Some(permit) => self.spawn(key.clone(), permit),
             None => self.backlog.add(key, is_live),
         }
     }
 
-    /// Starts workers for objects that wait, as many as may run.
+    /// Starts workers for waiting objects, as many as permits allow.
     fn start_waiting(&mut self) {
         while !self.backlog.is_empty() {
-            let Some(place) = self.places.try_take() else { return };
+            let Some(permit) = self.permits.try_acquire() else { return };
             let Some(key) = self.backlog.next() else { return };
-            self.spawn(key, place);
+            self.spawn(key, permit);
         }
     }
 
-    fn spawn(&mut self, key: Key, place: Place) {
+    fn spawn(&mut self, key: Key, permit: WorkerPermit) {
         let Some(queue) = self.queues.get(&key).map(Arc::clone) else { return };
         if self.is_ending {
             queue.end();
         }
-        let lingers = !self.places.are_limited();
+        let lingers = !self.permits.are_limited();
         let shared = self.shared.clone();
         let busy = shared.get().health.metrics().busy();
-        let worker = Worker { shared, key: key.clone(), queue, place, lingers };
-        // In a box of its own: tasks are aligned to cache lines, which leaves holes between big ones when thousands come and go.
+        let worker = Worker { shared, key: key.clone(), queue, permit, lingers };
+        // Boxed separately: tasks are aligned to cache lines, which leaves gaps between big ones when thousands come and go.
         self.workers.spawn(Box::pin(async move {
             let _busy = busy;
             worker.run().await;
@@ -192,7 +192,7 @@ impl WorkerPool {
         }));
     }
 
-    /// Drops the queue of a worker that has ended, unless the next one already runs.
+    /// Drops the queue of a worker that has ended, unless the next worker is already running.
     fn forget(&mut self, ended: Option<Key>) -> Option<Finished> {
         let key = ended?;
         let queue = self.queues.get(&key).filter(|it| it.is_closed())?;

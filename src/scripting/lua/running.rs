@@ -173,7 +173,7 @@ impl<P: Purpose> Future for Running<P> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
             // Whoever waits for this call drops it when the loss of the leadership is noticed.
-            if self.present.as_ref().is_some_and(|it| !it.facilities.leadership.may_act()) {
+            if self.present.as_ref().is_some_and(|it| !it.services.leadership.may_act()) {
                 return Poll::Pending;
             }
             let with = match &mut self.next {

@@ -180,13 +180,10 @@ async fn namespaces_are_served_that_match_any_of_the_patterns_and_no_others() {
 #[tokio::test(start_paused = true)]
 async fn patterns_that_match_no_namespace_are_told() {
     for (disabled, told) in [
-        (
-            false,
-            "No namespace matches 'app-*' or 'other': nothing in namespaces is served until one does.",
-        ),
+        (false, "No namespace matches 'app-*' or 'other': nothing is served until one does."),
         (
             true,
-            "No namespace can be served: with scanning disabled, only exact names are, and 'app-*' is none.",
+            "No namespace can be served: scanning is disabled, so only exact names work, not 'app-*'.",
         ),
     ] {
         let env = environment();

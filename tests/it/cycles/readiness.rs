@@ -72,7 +72,7 @@ impl Indexed {
         let seen = self.seen.clone();
         let function = self.scripts.handler("told", move |invocation| {
             let (_, name) = object_of(&invocation);
-            let index = invocation.facilities.indexes.get("kinds").expect("the index");
+            let index = invocation.services.indexes.get("kinds").expect("the index");
             let sizes: Vec<_> = index
                 .keys()
                 .filter_map(|key| Some(format!("{} {}", index.get(&key)?.len(), key.to_name())))
@@ -177,7 +177,7 @@ async fn a_listing_that_fails_holds_handlers_back_and_everybody_is_told() {
     assert_eq!(state, HealthState::Unready);
     assert!(text.contains("configmaps.v1 is not listed yet"), "{text}");
     pass(50).await;
-    assert!(log.has("The indexes are not complete after 10 seconds: configmaps.v1 is not listed"));
+    assert!(log.has("The indexes are not complete after 10 s: configmaps.v1 is not listed"));
     assert_eq!((log.lines().len(), operator.seen().len()), (1, 0));
     env.server.clear_faults();
     pass(300).await;

@@ -201,7 +201,7 @@ async fn a_refused_change_does_not_hold_up_a_deletion() {
     pass(10).await;
     assert_eq!(script.count("gone a"), 1);
     assert!(env.server.list(EXAMPLES).is_empty());
-    assert!(log.has("The server rejected what Handler 'gone' wants to change"), "{}", log.text());
+    assert!(log.has("The server rejected the changes of Handler 'gone'"), "{}", log.text());
     running.stop().await;
 }
 

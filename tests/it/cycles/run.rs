@@ -395,7 +395,7 @@ fn indexes(invocation: &Invocation) -> Value {
         stores.sort_by_key(|it| it[0].to_string());
         (it.id().to_string(), Value::Array(stores))
     };
-    invocation.facilities.indexes.all().map(index).collect::<Map<_, _>>().into()
+    invocation.services.indexes.all().map(index).collect::<Map<_, _>>().into()
 }
 
 /// A declaration without a function name is of `create_fn`, `update_fn`, ….

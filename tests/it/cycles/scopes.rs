@@ -205,12 +205,17 @@ async fn a_dead_api_group_costs_its_own_resources_until_it_answers() {
         .start(&env);
     pass(3600).await;
     assert_eq!(operator.heard(), ["kopfexamples listed a"]);
-    assert_eq!(log.count("'dead.dev' are not known"), 1, "{:?}", log.lines());
+    assert_eq!(
+        log.count("Cannot discover the resources of API group 'dead.dev'"),
+        1,
+        "{:?}",
+        log.lines()
+    );
     assert_eq!(log.count("Unresolved resources"), 1, "{:?}", log.lines());
     env.server.clear_faults();
     pass(600).await;
     assert_eq!(operator.end().await, ["ghosts listed g"]);
-    assert_eq!(log.count("'dead.dev' answers again"), 1);
+    assert_eq!(log.count("'dead.dev' responds again"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,7 +355,7 @@ async fn functions_choose_among_all_resources_and_are_asked_once_for_each() {
     asked.dedup();
     assert_eq!(times, asked.len(), "each once");
     assert!(asked.contains(&"kopfexamples.v1.new.dev".to_owned()));
-    let told = "The resource selector choose has failed for others.v1.other.dev, which it will not serve: no idea";
+    let told = "The resource selector choose failed for others.v1.other.dev, which it does not select: no idea";
     assert!(log.has(told), "{:?}", log.lines());
 }
 

@@ -56,7 +56,7 @@ async fn strangers_get_what_is_there_and_no_more() {
         HTTP/1.1 200 OK | 
         HTTP/1.1 503 Service Unavailable | [-]login failed: not yet
         readyz check failed
-        HTTP/1.1 404 Not Found | there are: /healthz, /livez, /readyz, /metrics
+        HTTP/1.1 404 Not Found | not found; available: /healthz, /livez, /readyz, /metrics
         HTTP/1.1 405 Method Not Allowed | only GET and HEAD
         HTTP/1.1 431 Request Header Fields Too Large | "]]
     .assert_eq(&told.join("\n"));

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use expect_test::expect;
 use http::Method;
 use kopf::{
-    features::probes::{Counted, Liveness, Routes},
-    handling::activities::{ActivityError, Standing},
+    features::probes::{CountedScripts, Liveness, Routes},
+    handling::activities::{ActivityError, RepeatedActivity},
     logic::{generation::Generation, handler::Kind, registry::Registry},
     ports::{Clock, Current, Health, LiveGeneration, Memo, NativeLogins},
     scripting::{Placement, ScriptHost, Source},
@@ -16,18 +16,18 @@ use serde_json::Value;
 use super::cluster::{Cluster, in_both, read};
 
 /// The handlers of one activity of a script.
-async fn standing(source: Source, kind: Kind, health: &Health) -> Standing {
+async fn repeated_activity(source: Source, kind: Kind, health: &Health) -> RepeatedActivity {
     let loaded = ScriptHost::load(vec![source], Placement::CurrentRuntime).await;
     let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
     let registry = Registry::new(handlers).expect("ids are unique");
     let generation = Generation::new(registry, None);
-    Standing {
+    RepeatedActivity {
         kind,
         current: Current::new(LiveGeneration { generation, ..LiveGeneration::default() }),
-        otherwise: Vec::new(),
+        fallback: Vec::new(),
         settings: Arc::default(),
         memo: Memo::default(),
-        scripts: Arc::new(Counted::new(Arc::new(scripts), health.metrics().clone())),
+        scripts: Arc::new(CountedScripts::new(Arc::new(scripts), health.metrics().clone())),
         clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
         execution: kopf::settings::Settings::default().execution,
     }
@@ -39,7 +39,7 @@ pub(super) async fn ask(
     kind: Kind,
     logins: NativeLogins,
 ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
-    standing(source, kind, &Health::default()).await.run_with(logins).await
+    repeated_activity(source, kind, &Health::default()).await.run_with(logins).await
 }
 
 const LUA: &str = r#"
@@ -70,7 +70,7 @@ kopf::on::probe(#{id: "activity"}, |ctx| #{of: ctx.activity});
 fn results_are_json_for_ten_seconds_and_one_run_serves_all_who_wait() {
     let told = in_both(LUA, RHAI, async |cluster: Cluster, source| {
         let health = Health::default();
-        let probe = standing(source, Kind::Probe, &health).await;
+        let probe = repeated_activity(source, Kind::Probe, &health).await;
         let routes = Routes::new(health).with_liveness("/healthz".into(), Liveness::new(probe));
         let get = async |second| {
             cluster.until(second).await;
@@ -102,7 +102,7 @@ fn health_and_metrics_do_not_wait_for_scripts() {
     let rhai = "kopf::on_probe(|ctx| kopf::sleep(3600));";
     in_both(lua, rhai, async |_: Cluster, source| {
         let health = Health::default();
-        let probe = standing(source, Kind::Probe, &health).await;
+        let probe = repeated_activity(source, Kind::Probe, &health).await;
         let routes = Routes::new(health).with_liveness("/live".into(), Liveness::new(probe));
         let get = async |path: &str| {
             read(routes.answer(&Method::GET, &path.parse().expect("a path")).await).await

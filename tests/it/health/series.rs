@@ -40,10 +40,10 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         lines.join("\n")
     });
     expect_test::expect![[r#"
-        # HELP kopf_script_handlers_last_length Counted by a script.
+        # HELP kopf_script_handlers_last_length Defined by a script.
         # TYPE kopf_script_handlers_last_length gauge
         kopf_script_handlers_last_length{} 5.0
-        # HELP kopf_script_handlers_length Counted by a script.
+        # HELP kopf_script_handlers_length Defined by a script.
         # TYPE kopf_script_handlers_length histogram
         kopf_script_handlers_length_sum{} 8.0
         kopf_script_handlers_length_count{} 2
@@ -53,10 +53,10 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         # HELP kopf_script_handlers_seen Objects that were seen..
         # TYPE kopf_script_handlers_seen counter
         kopf_script_handlers_seen_total{kind="KopfExample"} 2.0
-        # HELP kopf_script_generation The generation of the scripts that runs.
+        # HELP kopf_script_generation The live generation of the scripts.
         # TYPE kopf_script_generation gauge
         kopf_script_generation 0
-        # HELP kopf_script_generation_timestamp_seconds Since when this generation runs, in Unix time.
+        # HELP kopf_script_generation_timestamp_seconds When the live generation took over, in Unix time.
         # TYPE kopf_script_generation_timestamp_seconds gauge
         # UNIT kopf_script_generation_timestamp_seconds seconds
         kopf_script_generation_timestamp_seconds 0.0"#]].assert_eq(&told);

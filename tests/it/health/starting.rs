@@ -55,7 +55,7 @@ fn nothing_is_asked_and_nothing_served_before_the_start_up_handlers_have_ended()
     assert_eq!(handled, ["one"]);
     expect_test::expect![[r#"
         HTTP/1.1 200 OK | {"answer":42}
-        HTTP/1.1 404 Not Found | there are: /here/healthz, /healthz, /livez, /readyz, /metrics
+        HTTP/1.1 404 Not Found | not found; available: /here/healthz, /healthz, /livez, /readyz, /metrics
         HTTP/1.1 405 Method Not Allowed | only GET and HEAD"#]]
     .assert_eq(&answers);
 }

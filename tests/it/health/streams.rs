@@ -45,7 +45,7 @@ fn the_parts_of_a_healthy_operator_are_told() {
         (200, "ok")
         [+]login ok: the server accepts 'login'
         [+]startup ok
-        [+]stream/kopfexamples.v1.kopf.dev cluster-wide ok: watching (heard 5 s ago)
+        [+]stream/kopfexamples.v1.kopf.dev cluster-wide ok: watching (last report 5 s ago)
         readyz check passed
     "#]]
     .assert_eq(&told);
@@ -98,8 +98,9 @@ fn a_stream_without_a_sound_is_not_ready() {
     });
     expect_test::expect![[r#"
         100: 200 ok
-        1000: 503 [-]stream/kopfexamples.v1.kopf.dev cluster-wide failed: nothing was heard for 995 s
-        (200, "ok")"#]].assert_eq(&told);
+        1000: 503 [-]stream/kopfexamples.v1.kopf.dev cluster-wide failed: no report for 995 s
+        (200, "ok")"#]]
+    .assert_eq(&told);
 }
 
 #[test]

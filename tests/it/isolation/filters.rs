@@ -66,13 +66,13 @@ fn a_filter_that_fails_is_reported_with_its_handler_and_its_next_attempt() {
         world.env.until(9).await;
         let lines = world.lines("Handler 'h1'");
         let text =
-            "Handler 'h1' is skipped: its filter 'fails' failed (attempt 1), asking again in 1 s: ";
+            "Handler 'h1' is skipped: its filter 'fails' failed (attempt 1), retrying in 1 s: ";
         assert!(lines[0].starts_with(text), "{lines:#?}");
         assert_eq!(world.seconds("Handler 'h1' is skipped"), [1, 2, 3, 5, 8]);
         assert_eq!(world.seconds("Daemon 'h5' is skipped"), [1, 2, 3, 5, 8]);
         assert_eq!(world.seconds("Indexer 'h7' is skipped"), [1, 2, 3, 5, 8]);
         let events = world.lines("Handler 'h4' is skipped");
-        let text = "Handler 'h4' is skipped: its filter 'fails_of' failed, asking again with the next event: no idea";
+        let text = "Handler 'h4' is skipped: its filter 'fails_of' failed, retrying with the next event: no idea";
         assert!(events.iter().all(|it| it.starts_with(text)) && !events.is_empty(), "{events:#?}");
     });
 }
@@ -146,7 +146,7 @@ fn filters_that_sleep_delay_others_once_and_not_for_long() {
         assert!(created.len() == 1 && created[0] <= 15, "all filters together: {created:?}");
         assert_eq!(world.seconds("good update one"), [20, 30, 60]);
         let lines = world.lines("Handler 'h4' is skipped");
-        assert!(lines[0].contains("no answer within"), "{lines:#?}");
+        assert!(lines[0].contains("no result within"), "{lines:#?}");
         assert_eq!(world.lines("hostile"), Vec::<String>::new());
     });
 }

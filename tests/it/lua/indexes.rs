@@ -8,14 +8,14 @@ use kopf::{
         object::Header,
         outcome::Ended,
     },
-    ports::{Facilities, Indexes},
+    ports::{CallServices, Indexes},
 };
 use serde_json::{Value, json};
 
 use super::{load, run_paused};
 
 /// An index `idx` with these items, each of an object of its own.
-pub(crate) fn facilities(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<Facilities> {
+pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<CallServices> {
     let indexes = Indexes::new(["idx".into()]);
     let index = indexes.get("idx").expect("it was made").clone();
     for (number, (key, value)) in items.into_iter().enumerate() {
@@ -23,7 +23,7 @@ pub(crate) fn facilities(items: impl IntoIterator<Item = (Value, Value)>) -> Arc
         let entry = (Key::of(&key), Arc::new(value));
         index.apply(&owner, Contribution::Replace(vec![entry]));
     }
-    Arc::new(Facilities { indexes, ..Facilities::default() })
+    Arc::new(CallServices { indexes, ..CallServices::default() })
 }
 
 /// What a handler with this code returns, that sees these items.
@@ -31,7 +31,7 @@ fn look(items: Vec<(Value, Value)>, code: &str) -> Value {
     run_paused(async {
         let text = format!("kopf.on_update('x', function(ctx) {code} end)");
         let mut script = load(&text).await;
-        script.facilities = facilities(items);
+        script.services = services(items);
         script.call("update").await.result()
     })
 }

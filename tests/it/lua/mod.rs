@@ -26,7 +26,7 @@ use kopf::{
         resource::Resource,
     },
     ports::{
-        ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Facilities, Invocation,
+        ActivityCause, Attempt, BackgroundCause, CallServices, Cause, ChangeCause, Invocation,
         LiveObject, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
         Stopped,
     },
@@ -42,7 +42,7 @@ pub(crate) struct Script {
     pub(crate) handlers: Vec<Arc<Handler>>,
     pub(crate) memo: Memo,
     pub(crate) settings: Arc<Mutex<Settings>>,
-    pub(crate) facilities: Arc<Facilities>,
+    pub(crate) services: Arc<CallServices>,
 }
 
 /// How one call ended, and the patch it made.
@@ -86,7 +86,7 @@ pub(crate) async fn try_load_all(
         handlers: handlers.into_iter().map(Arc::new).collect(),
         memo: Memo::default(),
         settings: Arc::default(),
-        facilities: Arc::default(),
+        services: Arc::default(),
     })
 }
 
@@ -176,7 +176,7 @@ impl Script {
             cause,
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-            facilities: Arc::clone(&self.facilities),
+            services: Arc::clone(&self.services),
             children: None,
         })
     }

@@ -106,7 +106,7 @@ async fn a_leader_that_is_told_to_stop_hands_over_in_seconds() {
     assert_eq!(env.calls(), ["a create one", "a create one cut", "b create one"]);
     let at = env.calls.timed()[2].0;
     assert!(at.saturating_sub(stopped) <= Duration::from_secs(2), "{at:?}");
-    assert_eq!(env.said("INFO The lease 'kopf' in 'ops' is given back."), 1);
+    assert_eq!(env.said("INFO Released the lease 'kopf' in 'ops'."), 1);
     b.stop().await;
 }
 
@@ -270,7 +270,7 @@ async fn without_the_right_to_the_lease_nobody_leads_and_it_is_told() {
     env.until(60).await;
     assert_eq!(env.calls(), [""; 0]);
     assert_eq!(
-        env.said("ERROR The lease 'kopf' in 'ops' cannot be used, and is tried again: "),
+        env.said("ERROR Cannot use the lease 'kopf' in 'ops', retrying: "),
         1,
         "{}",
         env.log()

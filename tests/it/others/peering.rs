@@ -251,7 +251,7 @@ async fn a_mandatory_peering_is_waited_for() {
     env.until(100).await;
     assert_eq!(env.calls(), [""; 0]);
     let told = "WARN The operator is paused: peering is mandatory, and there is no ClusterKopfPeering 'shop' cluster-wide. \
-                It goes on when the object is created.";
+                It resumes when the object is created.";
     assert_eq!(env.said(told), 1, "{}", env.log());
     env.server.create(PEERINGS, peering_object("default")).expect("it is new");
     env.until(101).await;
@@ -361,7 +361,7 @@ async fn errors_are_told_once_and_overcome() {
     env.create("one");
     env.until(60).await;
     assert_eq!(env.calls(), ["op create one"], "peering is not asked for, so nothing waits for it");
-    let told = "WARN The peering 'default' cluster-wide cannot be ";
+    let told = " the peering 'default' cluster-wide, retrying: ";
     assert!(env.said(told) <= 60, "{}", env.log());
     assert!(env.said(told) > 0);
     env.server.clear_faults();

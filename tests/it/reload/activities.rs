@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kopf::{
-    handling::activities::Standing,
+    handling::activities::RepeatedActivity,
     logic::{generation::Generation, handler::Kind, outcome::Ended, registry::Registry},
     ports::{Clock, Current, LiveGeneration, Memo, Rejection},
     reactor::Operator,
@@ -205,10 +205,10 @@ async fn standing_activities_are_of_the_present_generation_and_logins_never_run_
     for kind in [Kind::Probe, Kind::Login] {
         let first = generation(kind, "one");
         let at_start = first.generation.registry.activities(kind);
-        let standing = Standing {
+        let activity = RepeatedActivity {
             kind,
             current: Current::new(first),
-            otherwise: if kind == Kind::Login { at_start } else { Vec::new() },
+            fallback: if kind == Kind::Login { at_start } else { Vec::new() },
             settings: Arc::default(),
             memo: Memo::default(),
             scripts: Arc::new(scripts.clone()),
@@ -216,13 +216,13 @@ async fn standing_activities_are_of_the_present_generation_and_logins_never_run_
             execution: Settings::default().execution,
         };
         let answers = async || {
-            let results = standing.run().await.expect("none fails");
+            let results = activity.run().await.expect("none fails");
             results.into_values().collect::<Vec<_>>()
         };
         assert_eq!(answers().await, ["one"]);
-        standing.current.set(generation(kind, "two"));
+        activity.current.set(generation(kind, "two"));
         assert_eq!(answers().await, ["two"]);
-        standing.current.set(LiveGeneration::default());
+        activity.current.set(LiveGeneration::default());
         let left: &[&str] = if kind == Kind::Login { &["one"] } else { &[] };
         assert_eq!(answers().await, left);
     }

@@ -202,7 +202,7 @@ impl Line {
                     return Ended::Returned((self.code > 0).then_some(entry));
                 }
                 Does::Look(id) => {
-                    let index = invocation.facilities.indexes.get(id);
+                    let index = invocation.services.indexes.get(id);
                     let seen =
                         index.map_or_else(|| "nothing".into(), |it| it.to_json().to_string());
                     calls.add(format!("{who} sees {seen}"));

@@ -8,7 +8,7 @@ use kopf::{
         object::Header,
         outcome::{Ended, Outcome, Raised},
     },
-    ports::{Children, Facilities, Indexes, Invocation, Memo, Scripts as _, SharedPatch},
+    ports::{CallServices, Children, Indexes, Invocation, Memo, Scripts as _, SharedPatch},
     scripting::{Placement, Source, Terms},
     settings::Settings,
 };
@@ -120,8 +120,8 @@ fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
 /// The message of an index function that has returned for the last of many objects.
 async fn fill_index(script: &mut Script) -> Option<String> {
     let indexes = Indexes::new(["hoard".into()]);
-    let facilities = Facilities { indexes: indexes.clone(), ..Facilities::default() };
-    script.facilities = Arc::new(facilities);
+    let services = CallServices { indexes: indexes.clone(), ..CallServices::default() };
+    script.services = Arc::new(services);
     for number in 0..40 {
         let body = json!({ "metadata": { "name": "x", "uid": number.to_string() } });
         let ended = script.call_about("hoard", &body).await.ended;
@@ -145,7 +145,7 @@ fn all_indexes_of_a_script_together_have_a_limit() {
             "the indexes of this script hold more than 4 MiB (settings.sandbox.memory_limit)";
         assert_eq!(message.as_deref(), Some(expected));
         // Values that have gone count no more.
-        let indexes = script.facilities.indexes.clone();
+        let indexes = script.services.indexes.clone();
         for number in 0..40_u32 {
             let header = Header { uid: Some(number.to_string()), ..Header::default() };
             indexes.remove(&Owner::of(&header));

@@ -69,9 +69,9 @@ async fn check_activity(vector: &Vector) -> Result<(), String> {
         memo: Memo::default(),
         logins: NativeLogins::default(),
     };
-    let facilities = Arc::default();
+    let services = Arc::default();
     let (scripts, settings) = (&scripts, &settings.execution);
-    let runner = Runner { scripts, clock: Clock::system(), settings, facilities: &facilities };
+    let runner = Runner { scripts, clock: Clock::system(), settings, services: &services };
     let runner = Runner { clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ..runner };
     let until = catalogue::seconds(&vector.input["until"]).unwrap_or_default();
     let ended = time::timeout(until, activities::run(runner, &activity)).await;

@@ -16,7 +16,7 @@ use kopf::{
         progress::format_stamp,
     },
     ports::{
-        Clock, Facilities, Indexes, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
+        CallServices, Clock, Indexes, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
         SharedPatch,
     },
     settings::Settings,
@@ -50,7 +50,7 @@ struct Table {
     /// The results of the present step.
     results: Arc<Mutex<Map<String, Value>>>,
     invoked: Arc<Mutex<Vec<String>>>,
-    facilities: Arc<Facilities>,
+    services: Arc<CallServices>,
     settings: Settings,
     clock: Clock,
     failures: BTreeMap<String, Failures>,
@@ -85,7 +85,7 @@ impl Table {
             handlers,
             results,
             invoked,
-            facilities: Arc::new(Facilities { indexes, ..Facilities::default() }),
+            services: Arc::new(CallServices { indexes, ..CallServices::default() }),
             settings: Settings::default(),
             clock: Clock::starting_at(BASE.parse().expect("a timestamp")),
             failures: BTreeMap::new(),
@@ -107,7 +107,7 @@ impl Table {
         let mut failures = self.failures.remove(&uid).unwrap_or_default();
         let is_gone = step["type"] == "DELETED";
         if is_gone {
-            self.facilities.indexes.remove(&Owner::of(object.header()));
+            self.services.indexes.remove(&Owner::of(object.header()));
         } else {
             self.index(object, &mut failures).await;
         }
@@ -129,7 +129,7 @@ impl Table {
             scripts: &self.scripts,
             clock: self.clock,
             settings: &self.settings.execution,
-            facilities: &self.facilities,
+            services: &self.services,
         };
         let (memo, logger) =
             (Memo::default(), Logger::of_object(LoggerKind::Local, Arc::default()));
@@ -157,7 +157,7 @@ impl Table {
             };
             (it.id().to_string(), it.keys().map(store).collect::<Value>())
         };
-        let indices = self.facilities.indexes.all().map(index).collect::<Map<_, _>>();
+        let indices = self.services.indexes.all().map(index).collect::<Map<_, _>>();
         let state = failures.records().map(|(id, record)| {
             let delayed = record.delayed.map(format_stamp);
             let (retries, failure) = (record.retries, record.failure);

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use kopf::{
     logic::{object::Object, outcome::Ended},
-    ports::{Facilities, Logger, LoggerKind, Posts, Scripts as _, SharedPatch},
+    ports::{CallServices, EventQueue, Logger, LoggerKind, Scripts as _, SharedPatch},
     scripting::{Placement, Source},
     settings::Settings,
 };
@@ -86,7 +86,7 @@ fn called(
     language: Language,
     context: Option<&Value>,
     (before, expression): (&str, &str),
-    facilities: &Arc<Facilities>,
+    services: &Arc<CallServices>,
 ) -> Ended {
     let declaration = match context {
         Some(_) => "on_update('kopfexamples', {id = 'it'}",
@@ -102,7 +102,7 @@ fn called(
         let mut script = try_load(source, Placement::CurrentRuntime)
             .await
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
-        script.facilities = Arc::clone(facilities);
+        script.services = Arc::clone(services);
         let invocation = match context {
             Some(body) => {
                 let change = script.change("it", body, &SharedPatch::default());
@@ -248,9 +248,9 @@ fn posted(language: Language, input: &Value) -> Result<Value, String> {
     let settings =
         Settings { posting: objects::settings(&input["settings"]), ..Settings::default() };
     let backoffs = settings.posting.default_backoffs.clone();
-    let posts = Posts::new(Arc::new(Mutex::new(settings)));
-    let facilities = Arc::new(Facilities { posts: posts.clone(), ..Facilities::default() });
-    returned(called(language, None, (&before, &expression), &facilities))?;
+    let posts = EventQueue::new(Arc::new(Mutex::new(settings)));
+    let services = Arc::new(CallServices { posts: posts.clone(), ..CallServices::default() });
+    returned(called(language, None, (&before, &expression), &services))?;
     let mut inbox = posts.take().expect("nobody has taken it");
     let mut posted = Vec::new();
     while let Ok(post) = inbox.try_recv() {

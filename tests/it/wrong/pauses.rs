@@ -11,7 +11,7 @@ use kopf::{
         outcome::Ended,
         stopping::StopReason,
     },
-    ports::{Kin, Memo, Pauses},
+    ports::{Memo, ObjectPacker, Pauses},
     settings::Settings,
     testing::{self, CallLog, Environment, NativeScripts, handler_of_examples, object, pass},
 };
@@ -51,7 +51,7 @@ impl Yard {
         });
         let base = Arc::new(Base {
             resource: Arc::new(catalogue::kopfexamples()),
-            kin: Arc::new(Kin::of(Arc::default())),
+            packer: Arc::new(ObjectPacker::of(Arc::default())),
             cluster: Arc::new(KubeCluster::over(
                 testing::client(&env.server),
                 Arc::clone(&settings),

@@ -1,4 +1,4 @@
--- expect: 1000 series already
+-- expect: already has 1000 series
 -- limit: none
 -- Numbers by the names of objects.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

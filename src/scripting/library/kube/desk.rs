@@ -59,7 +59,7 @@ impl Desk {
         }
         let namespace = |it: &Arc<Invocation>| it.object()?.header().namespace.clone();
         Ok(Desk {
-            kube: present.facilities.kube.clone(),
+            kube: present.services.kube.clone(),
             handled: namespace(present),
             stopped: present.background().map(|it| it.stopped.clone()),
             attempt,

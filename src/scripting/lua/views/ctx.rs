@@ -104,7 +104,7 @@ impl CtxView {
         for name in ctx::names() {
             fields.raw_set(name, self.field(lua, name)?)?;
         }
-        for index in self.invocation.facilities.indexes.all() {
+        for index in self.invocation.services.indexes.all() {
             fields.raw_set(&**index.id(), self.field(lua, index.id())?)?;
         }
         Ok((lua.globals().get("next")?, LuaValue::Table(fields)))

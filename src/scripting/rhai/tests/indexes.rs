@@ -10,10 +10,10 @@ use crate::logic::{
     object::Header,
     outcome::Ended,
 };
-use crate::ports::{Facilities, Indexes};
+use crate::ports::{CallServices, Indexes};
 
 /// An index `idx` with these items, each of an object of its own.
-fn facilities(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<Facilities> {
+fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<CallServices> {
     let indexes = Indexes::new(["idx".into()]);
     let index = indexes.get("idx").unwrap().clone();
     for (number, (key, value)) in items.into_iter().enumerate() {
@@ -21,12 +21,12 @@ fn facilities(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<Facilities
         let entry = (Key::of(&key), Arc::new(value));
         index.apply(&owner, Contribution::Replace(vec![entry]));
     }
-    Arc::new(Facilities { indexes, ..Facilities::default() })
+    Arc::new(CallServices { indexes, ..CallServices::default() })
 }
 
 async fn ended(items: Vec<(Value, Value)>, code: &str) -> Ended {
     let mut fixture = Fixture::handler(code, json!({ "spec": { "keys": ["a", "b"] } })).await;
-    fixture.facilities = facilities(items);
+    fixture.services = services(items);
     fixture.call_nth(0).await
 }
 

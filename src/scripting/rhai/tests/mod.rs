@@ -28,8 +28,8 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Document, Facilities, Invocation,
-    LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
+    ActivityCause, Attempt, BackgroundCause, CallServices, Cause, ChangeCause, Document,
+    Invocation, LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
 use crate::scripting::{LoadError, Loaded, Placement, Source, Terms};
 use crate::settings::Settings;
@@ -41,7 +41,7 @@ struct Fixture {
     patch: SharedPatch,
     memo: Document,
     settings: Arc<Mutex<Settings>>,
-    facilities: Arc<Facilities>,
+    services: Arc<CallServices>,
 }
 
 fn source(text: &str) -> Source {
@@ -65,7 +65,7 @@ impl Fixture {
             patch: SharedPatch::default(),
             memo: Document::default(),
             settings: Arc::default(),
-            facilities: Arc::default(),
+            services: Arc::default(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Fixture {
             cause: Cause::Object(cause),
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, reference),
-            facilities: Arc::clone(&self.facilities),
+            services: Arc::clone(&self.services),
             children: None,
         })
     }
@@ -152,7 +152,7 @@ impl Fixture {
             }),
             memo: self.memo.clone(),
             logger: Logger::of_activity(),
-            facilities: Arc::clone(&self.facilities),
+            services: Arc::clone(&self.services),
             children: None,
         })
     }

@@ -1,4 +1,4 @@
-//! The events that wait for their turn, and those on their way.
+//! The events that wait to be posted, and those being posted.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,40 +14,41 @@ use crate::logic::{
     posting::{self, NewEvent},
     resource::Resource,
 };
-use crate::ports::{Clock, Cluster, Logger, LoggerKind, NewObject, Post};
+use crate::ports::{Clock, Cluster, Logger, LoggerKind, NewObject, QueuedEvent};
 use crate::settings::Posting;
 
-/// The most events that wait, of all objects. Beyond it they stay in the queue before us, which drops what it cannot hold.
+/// Maximum number of waiting events of all objects. Beyond it, they stay in the queue `ports/event_queue.rs`, which drops events
+/// when it is full.
 const WAITING_MAX: usize = 10_000;
-/// The most events of one object that wait: one that cannot be posted should not fill the place of all others.
+/// Maximum number of waiting events of one object: events that cannot be posted must not block those of other objects.
 const WAITING_OF_ONE_MAX: usize = 100;
 
-/// One object's events: the first of them is on its way, or waits for a place.
-type Line = VecDeque<Post>;
+/// The events of one object: the first one is being posted, or is the next to be.
+type Queue = VecDeque<QueuedEvent>;
 
 /// Posts events of many objects.
-pub(super) struct Desk {
-    outlet: Arc<Outlet>,
+pub(super) struct Dispatcher {
+    client: Arc<EventClient>,
     settings: Posting,
-    lines: BTreeMap<Key, Line>,
-    /// Whose turn is next, where the number of posters is limited.
+    queues: BTreeMap<Key, Queue>,
+    /// The objects whose event is next, where the number of concurrent requests is limited.
     ready: VecDeque<Key>,
     posting: FuturesUnordered<BoxFuture<'static, Key>>,
     waiting: usize,
 }
 
-/// Identifies an object: by the uid, or by what else there is.
+/// Identifies an object: by its uid, or else by its other identifying fields.
 type Key = Arc<str>;
 
-struct Outlet {
+struct EventClient {
     cluster: Arc<dyn Cluster>,
     clock: Clock,
-    /// Where events are created.
+    /// The resource of events.
     events: Resource,
 }
 
-impl Desk {
-    /// A desk without events.
+impl Dispatcher {
+    /// Creates a dispatcher without events.
     pub(super) fn new(cluster: Arc<dyn Cluster>, settings: Posting, clock: Clock) -> Self {
         let events = Resource {
             version: "v1".into(),
@@ -56,36 +57,36 @@ impl Desk {
             namespaced: true,
             ..Resource::default()
         };
-        Desk {
-            outlet: Arc::new(Outlet { cluster, clock, events }),
+        Dispatcher {
+            client: Arc::new(EventClient { cluster, clock, events }),
             settings,
-            lines: BTreeMap::new(),
+            queues: BTreeMap::new(),
             ready: VecDeque::new(),
             posting: FuturesUnordered::new(),
             waiting: 0,
         }
     }
 
-    /// How many events are not posted yet.
+    /// Returns the number of events that are not posted yet.
     pub(super) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no events.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting == 0
     }
 
-    /// Whether one more can wait.
+    /// Returns whether one more event can wait.
     pub(super) fn has_room(&self) -> bool {
         self.waiting < WAITING_MAX
     }
 
-    /// Takes an event. It goes out at once if none of its object is before it.
-    pub(super) fn accept(&mut self, post: Post) {
+    /// Accepts an event. It is posted at once if its object has no earlier one.
+    pub(super) fn accept(&mut self, post: QueuedEvent) {
         let key = key(&post.about);
-        let line = self.lines.entry(Arc::clone(&key)).or_default();
-        if line.len() >= WAITING_OF_ONE_MAX {
+        let queue = self.queues.entry(Arc::clone(&key)).or_default();
+        if queue.len() >= WAITING_OF_ONE_MAX {
             let text = format!(
                 "{WAITING_OF_ONE_MAX} Kubernetes events of this object are waiting to be posted: dropped {}.",
                 posting::shown(&post.note)
@@ -93,50 +94,50 @@ impl Desk {
             Logger::of_object(LoggerKind::Local, post.about).log(LogLevel::Warning, &text);
             return;
         }
-        line.push_back(post);
+        queue.push_back(post);
         self.waiting = self.waiting.saturating_add(1);
-        if line.len() == 1 {
+        if queue.len() == 1 {
             self.ready.push_back(key);
             self.dispatch();
         }
     }
 
-    /// Waits until one event is posted, or given up. For ever if none is on its way.
+    /// Waits until one event is posted or dropped after failures. Never completes if none is being posted.
     pub(super) async fn advance(&mut self) {
         let Some(key) = self.posting.next().await else { return std::future::pending().await };
         self.waiting = self.waiting.saturating_sub(1);
-        if let Some(line) = self.lines.get_mut(&key) {
-            line.pop_front();
-            if line.is_empty() {
-                self.lines.remove(&key);
+        if let Some(queue) = self.queues.get_mut(&key) {
+            queue.pop_front();
+            if queue.is_empty() {
+                self.queues.remove(&key);
             } else {
-                // Behind the others, where places are few.
+                // After the events of other objects, where concurrent requests are limited.
                 self.ready.push_back(key);
             }
         }
         self.dispatch();
     }
 
-    /// Posts everything that waits.
+    /// Posts all waiting events.
     pub(super) async fn finish(&mut self) {
         while !self.is_idle() {
             self.advance().await;
         }
     }
 
-    /// Sends the next events on their way, as far as there are places.
+    /// Starts to post the next events, up to the limit of concurrent requests.
     fn dispatch(&mut self) {
-        let places = self.settings.worker_limit.unwrap_or(usize::MAX);
-        while self.posting.len() < places {
+        let limit = self.settings.worker_limit.unwrap_or(usize::MAX);
+        while self.posting.len() < limit {
             let Some(key) = self.ready.pop_front() else { return };
-            if let Some(post) = self.lines.get(&key).and_then(VecDeque::front) {
-                let (outlet, post) = (Arc::clone(&self.outlet), post.clone());
-                let default = Some(outlet.cluster.default_namespace()).filter(|it| !it.is_empty());
-                let now = outlet.clock.now();
+            if let Some(post) = self.queues.get(&key).and_then(VecDeque::front) {
+                let (client, post) = (Arc::clone(&self.client), post.clone());
+                let default = Some(client.cluster.default_namespace()).filter(|it| !it.is_empty());
+                let now = client.clock.now();
                 let event = posting::compose(&post.note, &post.about, &self.settings, default, now);
                 self.posting.push(Box::pin(async move {
                     if let Some(event) = event {
-                        outlet.post(&post, &event).await;
+                        client.post(&post, &event).await;
                     }
                     key
                 }));
@@ -145,8 +146,8 @@ impl Desk {
     }
 }
 
-impl Outlet {
-    async fn post(&self, post: &Post, event: &NewEvent) {
+impl EventClient {
+    async fn post(&self, post: &QueuedEvent, event: &NewEvent) {
         let request = NewObject {
             resource: &self.events,
             namespace: Some(&event.namespace),
@@ -155,7 +156,7 @@ impl Outlet {
         };
         if let Err(error) = self.cluster.create(request).await {
             let text = posting::failed(error.status, &error.message, &post.note);
-            // Never a logger whose lines are posted: that would not end.
+            // Not a logger whose lines are posted: that would never end.
             let logger = Logger::of_object(LoggerKind::Local, Arc::clone(&post.about));
             logger.log(LogLevel::Warning, &text);
         }

@@ -1,4 +1,4 @@
-//! What the objects of one resource have in common, so that those who keep many of them need not keep it of each.
+//! Compresses the objects of one resource against the first of them, because such objects are much alike.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,36 +6,36 @@ use lz4_flex::block;
 
 use crate::logic::resource::Resource;
 
-/// Of longer texts no more than this serves as the sample: the beginning of objects is what is alike.
+/// Maximum number of bytes used as the sample: objects are alike in their first bytes.
 const SAMPLE_MAX: usize = 16 << 10;
 
-/// Packs texts of objects of one resource. They are much alike, and it is the first of them that tells how they look: of the
-/// others little more is kept than what is different.
+/// Compresses the JSON of objects of one resource. The first object serves as the dictionary, so little more than the differences
+/// is kept of the others.
 #[derive(Debug)]
-pub struct Kin {
+pub struct ObjectPacker {
     resource: Arc<Resource>,
     sample: OnceLock<Box<[u8]>>,
 }
 
-impl Kin {
-    /// The objects of this resource.
+impl ObjectPacker {
+    /// Creates a packer for the objects of this resource.
     pub fn of(resource: Arc<Resource>) -> Self {
-        Kin { resource, sample: OnceLock::new() }
+        ObjectPacker { resource, sample: OnceLock::new() }
     }
 
-    /// The resource.
+    /// Returns the resource.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The text in less memory.
+    /// Compresses the JSON of an object.
     pub fn pack(&self, text: &[u8]) -> Box<[u8]> {
         let beginning = text.get(..SAMPLE_MAX).unwrap_or(text);
         let sample = self.sample.get_or_init(|| beginning.into());
         block::compress_prepend_size_with_dict(text, sample).into_boxed_slice()
     }
 
-    /// The text again; empty if it was not packed here.
+    /// Returns the JSON of a compressed object; empty if another packer has compressed it.
     pub fn unpack(&self, packed: &[u8]) -> Vec<u8> {
         let sample = self.sample.get().map_or(&[][..], |it| it);
         block::decompress_size_prepended_with_dict(packed, sample).unwrap_or_default()
@@ -44,7 +44,7 @@ impl Kin {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Kin, SAMPLE_MAX};
+    use super::{Arc, ObjectPacker, SAMPLE_MAX};
 
     fn text(number: u32) -> Vec<u8> {
         let text = format!(
@@ -54,18 +54,18 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_are_alike_the_difference_is_kept() {
-        let kin = Kin::of(Arc::default());
+    fn similar_objects_are_kept_as_differences() {
+        let packer = ObjectPacker::of(Arc::default());
         for number in [1, 2, 12_345] {
-            let packed = kin.pack(&text(number));
+            let packed = packer.pack(&text(number));
             assert!(packed.len() < text(number).len() / 2, "{} bytes", packed.len());
-            assert_eq!(kin.unpack(&packed), text(number));
+            assert_eq!(packer.unpack(&packed), text(number));
         }
     }
 
     #[test]
-    fn any_text_comes_back() {
-        let kin = Kin::of(Arc::default());
+    fn every_text_is_restored() {
+        let packer = ObjectPacker::of(Arc::default());
         let noise = |length: usize| {
             let mut state = 1_u32;
             let mut next = || {
@@ -76,8 +76,8 @@ mod tests {
         };
         for length in [0, 1, 3, 5, 12, 100, SAMPLE_MAX, 5 * SAMPLE_MAX] {
             let (first, again) = (noise(length), text(1).repeat(length / 64));
-            assert_eq!(kin.unpack(&kin.pack(&first)), first);
-            assert_eq!(kin.unpack(&kin.pack(&again)), again);
+            assert_eq!(packer.unpack(&packer.pack(&first)), first);
+            assert_eq!(packer.unpack(&packer.pack(&again)), again);
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::logic::{
 use crate::ports::{BoxFuture, Invocation, Orders};
 use crate::reactor::error::CycleError;
 
-/// The ids of all sub-handlers below a handler, of any level. They are noted before anything of them is stored, so that
-/// nothing is left behind, however the handler ends.
+/// The ids of all sub-handlers below a handler, at any level. They are stored before any of their records, so that no record is
+/// left behind, however the handler ends.
 #[derive(Default)]
 pub(super) struct Descendants<'a> {
     own: Mutex<BTreeSet<String>>,
@@ -25,26 +25,26 @@ pub(super) struct Descendants<'a> {
 }
 
 /// The sub-handlers of one attempt of a handler.
-pub(super) struct Family<'a> {
-    /// As they see the world.
+pub(super) struct SubhandlerRun<'a> {
+    /// The context in which the sub-handlers run.
     level: Level<'a>,
-    /// The progress of those that this attempt came to.
+    /// The progress of the sub-handlers that this attempt has reached.
     state: State,
-    /// Those that this attempt was to run, whether or not they wanted the change.
+    /// The sub-handlers that this attempt was told to run, whether or not their filters match.
     ordered: BTreeSet<Arc<str>>,
-    /// Those that this attempt has called. None is called twice in it, however often the script asks.
+    /// The sub-handlers that this attempt has called. None is called twice per attempt, however often the script orders it.
     called: BTreeSet<Arc<str>>,
-    /// The handler was edited, and these with it: they do not wait for their retries any longer.
+    /// The handler was edited, and its sub-handlers with it: they do not wait for their retries.
     is_edited: bool,
 }
 
 impl<'a> Descendants<'a> {
-    /// Of a handler that is itself below others.
+    /// Creates the set for a handler that is itself a sub-handler.
     pub(super) fn below(above: &'a Descendants<'a>) -> Self {
         Descendants { own: Mutex::default(), above: Some(above) }
     }
 
-    /// All of them so far.
+    /// Returns all ids so far.
     pub(super) fn ids(&self) -> Vec<String> {
         self.lock().iter().cloned().collect()
     }
@@ -61,10 +61,10 @@ impl<'a> Descendants<'a> {
     }
 }
 
-impl<'a> Family<'a> {
-    /// Nothing is declared yet.
+impl<'a> SubhandlerRun<'a> {
+    /// Creates the state of an attempt; no sub-handlers are declared yet.
     pub(super) fn new(level: Level<'a>, is_edited: bool) -> Self {
-        Family {
+        SubhandlerRun {
             level,
             state: State::default(),
             ordered: BTreeSet::new(),
@@ -73,14 +73,14 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Calls the handler, runs the sub-handlers it orders, and in the end those it has declared and not ordered.
-    pub(super) async fn live(mut self, invocation: Arc<Invocation>, mut orders: Orders) -> Ended {
-        let mut call = self.level.scene.serving.scripts.call(invocation);
+    /// Calls the handler and runs the sub-handlers that it orders; finally runs those that it has declared but not ordered.
+    pub(super) async fn drive(mut self, invocation: Arc<Invocation>, mut orders: Orders) -> Ended {
+        let mut call = self.level.context.serving.scripts.call(invocation);
         let ended = loop {
             tokio::select! {
-                biased; // a handler that has ended orders nothing any more
+                biased; // a call that has ended orders nothing more
                 ended = &mut call => break ended,
-                // Not interrupted by the end of the call: what sub-handlers did is to be recorded.
+                // Not interrupted by the end of the call: the outcomes of sub-handlers must be recorded.
                 Some(order) = orders.next() => {
                     let passed = order.passed.clone();
                     let handlers = passed.unwrap_or_else(|| orders.declared());
@@ -96,20 +96,20 @@ impl<'a> Family<'a> {
         if let Err(raised) = self.execute(&new, None).await {
             return Ended::Raised(raised);
         }
-        // A script may have caught the error of an execution: its sub-handlers are to be finished all the same.
+        // A script may have caught the error of an execution, but its sub-handlers must finish nevertheless.
         match self.unfinished(self.state.ids()) {
             Some(raised) => Ended::Raised(raised),
             None => Ended::Returned(result),
         }
     }
 
-    /// Runs those of the sub-handlers that are due. The error is what the script is to raise.
+    /// Runs the due sub-handlers. The error must be raised in the script.
     fn execute<'s>(
         &'s mut self,
         handlers: &'s [Arc<Handler>],
         chooser: Option<&'s Chooser>,
     ) -> BoxFuture<'s, Result<(), Raised>> {
-        // Boxed, since sub-handlers can have sub-handlers.
+        // Boxed, because sub-handlers can have sub-handlers.
         Box::pin(async move {
             if handlers.is_empty() {
                 return Ok(());
@@ -130,9 +130,9 @@ impl<'a> Family<'a> {
         }
         let chooser = chooser.unwrap_or(self.level.chooser);
         let level = Level { chooser, edited: &edited, ..self.level };
-        let serving = level.scene.serving;
+        let serving = level.context.serving;
         let storage = &serving.settings.persistence.progress_storage;
-        let body = level.scene.object.body();
+        let body = level.context.object.body();
         self.ordered.extend(ids(handlers).cloned());
         let selected = level.select(handlers, &mut Answers::default()).await?;
         let now = serving.clock.now();
@@ -143,13 +143,13 @@ impl<'a> Family<'a> {
         let due: Vec<_> = due.into_iter().filter(|it| !self.called.contains(&it.id)).collect();
         let called = level.run(&due, &mut self.state).await;
         self.called.extend(called.iter().map(|it| Arc::clone(&it.id)));
-        level.scene.attempts.keep_children(&self.state);
+        level.context.attempts.keep_children(&self.state);
         Ok(())
     }
 
-    /// What to raise if some of these are not finished. Those that do not want the change are not waited for.
+    /// Returns the error to raise if some of these are unfinished. Sub-handlers whose filters do not match are not waited for.
     fn unfinished<'i>(&self, ids: impl Iterator<Item = &'i Arc<str>>) -> Option<Raised> {
-        let now = self.level.scene.serving.clock.now();
+        let now = self.level.context.serving.clock.now();
         let delay = ids.filter_map(|id| self.state.delay(id, now)).min()?;
         let kind = RaisedKind::Unfinished(Some(delay));
         Some(Raised { kind, message: "sub-handlers are not finished yet".into(), trace: None })

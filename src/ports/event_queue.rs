@@ -1,4 +1,4 @@
-//! Kubernetes events on their way to the cluster.
+//! The queue of Kubernetes events to be posted.
 
 use std::{
     fmt,
@@ -19,45 +19,45 @@ use crate::logic::{
 };
 use crate::settings::{Posting, Settings};
 
-/// Events that nobody has taken yet. Beyond it new ones are dropped, with a warning: scripts never wait for them.
+/// Maximum number of events in the queue. Beyond it, new events are dropped with a warning: scripts never wait for the queue.
 const QUEUE_MAX: usize = 1024;
-/// The threshold of nobody: no line of a logger is an event.
+/// A threshold that no log level reaches: no line of a logger is posted.
 const NEVER: u32 = u32::MAX;
 
-/// Takes events and returns at once: they are posted in the background. Clones share the queue.
+/// Queues events and returns at once; they are posted in the background. Clones share the queue.
 #[derive(Clone)]
-pub struct Posts(Arc<Shared>);
+pub struct EventQueue(Arc<Shared>);
 
-/// An event to be posted.
+/// A Kubernetes event to be posted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Post {
-    /// The object it is about.
+pub struct QueuedEvent {
+    /// The object that the event is about.
     pub about: Arc<ObjectRef>,
-    /// What it says.
+    /// What the event says.
     pub note: Note,
-    /// Pauses between the attempts.
+    /// Pauses between the attempts to post it.
     pub backoffs: Vec<Duration>,
 }
 
-/// The other end of the queue.
-pub type Inbox = mpsc::Receiver<Post>;
+/// The receiving end of the queue.
+pub type EventReceiver = mpsc::Receiver<QueuedEvent>;
 
 struct Shared {
     settings: Arc<Mutex<Settings>>,
-    queue: mpsc::Sender<Post>,
-    /// Until somebody takes it.
-    inbox: Mutex<Option<Inbox>>,
-    /// The least level of a logger's line that is an event.
+    queue: mpsc::Sender<QueuedEvent>,
+    /// Present until it is taken.
+    inbox: Mutex<Option<EventReceiver>>,
+    /// The lowest log level whose lines are posted.
     threshold: AtomicU32,
-    /// It was told that the queue is full, and it still is.
+    /// The queue is full, and the warning has been logged.
     is_full: AtomicBool,
 }
 
-impl Posts {
-    /// A queue for an operator with these settings.
+impl EventQueue {
+    /// Creates a queue for an operator with these settings.
     pub fn new(settings: Arc<Mutex<Settings>>) -> Self {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
-        Posts(Arc::new(Shared {
+        EventQueue(Arc::new(Shared {
             settings,
             queue,
             inbox: Mutex::new(Some(inbox)),
@@ -66,28 +66,28 @@ impl Posts {
         }))
     }
 
-    /// The settings as they are now.
+    /// Returns the present settings.
     pub fn settings(&self) -> Posting {
         self.0.settings.lock().posting.clone()
     }
 
-    /// From now on lines of loggers are events, if the settings say so.
+    /// Starts to post the lines of loggers, if the settings say so.
     pub fn listen(&self) {
         let settings = self.settings();
         let is_on = settings.enabled && settings.loggers;
         self.0.threshold.store(if is_on { settings.level } else { NEVER }, Ordering::Relaxed);
     }
 
-    /// Whether a line of this level would be an event; for loggers that have an object.
+    /// Returns whether a line of this level would be posted; for loggers that have an object.
     pub fn wants(&self, level: LogLevel) -> bool {
         level.number() >= self.0.threshold.load(Ordering::Relaxed)
     }
 
-    /// A line of a logger.
+    /// Queues a line of a logger.
     pub fn log(&self, about: &Arc<ObjectRef>, level: LogLevel, text: &str) {
         let settings = self.settings();
         if let Some(note) = posting::of_log(&settings, level.number(), &posting::shortened(text)) {
-            self.post(Post {
+            self.post(QueuedEvent {
                 about: Arc::clone(about),
                 note,
                 backoffs: settings.logging_backoffs.clone(),
@@ -95,8 +95,8 @@ impl Posts {
         }
     }
 
-    /// An event that somebody asked for.
-    pub fn post(&self, post: Post) {
+    /// Queues an event.
+    pub fn post(&self, post: QueuedEvent) {
         let is_full = self.0.queue.try_send(post).is_err();
         let was_full = self.0.is_full.swap(is_full, Ordering::Relaxed);
         if is_full && !was_full {
@@ -107,20 +107,20 @@ impl Posts {
         }
     }
 
-    /// The other end; only the first who asks gets it.
-    pub fn take(&self) -> Option<Inbox> {
+    /// Takes the receiving end; only the first call returns it.
+    pub fn take(&self) -> Option<EventReceiver> {
         self.0.inbox.lock().take()
     }
 }
 
-impl Default for Posts {
+impl Default for EventQueue {
     fn default() -> Self {
-        Posts::new(Arc::default())
+        EventQueue::new(Arc::default())
     }
 }
 
-impl fmt::Debug for Posts {
+impl fmt::Debug for EventQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Posts").finish_non_exhaustive()
+        f.debug_struct("EventQueue").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Lets the daemons and timers of one object run, or stops them, as the object is now.
+//! Starts and stops the daemons and timers of one object, to match its present state.
 //!
 //! Before: `cycle.rs`. After: `features/daemons`.
 
@@ -20,40 +20,40 @@ use crate::ports::{
     BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
 
-/// The background of one object, for one event.
-pub(super) struct Attending<'a> {
+/// Brings the daemons and timers of one object in line with one event.
+pub(super) struct SyncDaemons<'a> {
     pub(super) serving: &'a StreamContext,
     pub(super) memory: &'a mut Memory,
     pub(super) event_type: Option<EventType>,
     pub(super) object: &'a Arc<Object>,
     pub(super) memo: &'a Memo,
     pub(super) logger: &'a Logger,
-    /// Who cannot be decided about yet.
+    /// Knows the handlers whose filters cannot be decided yet.
     pub(super) filters: &'a FilterContext,
 }
 
-/// What the background asks of the rest of the cycle.
+/// What the daemons and timers require from the rest of the cycle.
 #[derive(Debug)]
-pub(super) struct Attended {
-    /// Daemons or timers must see the end of the object.
+pub(super) struct DaemonSync {
+    /// Whether daemons or timers must see the end of the object.
     pub(super) required: Certainty,
-    /// Pauses until those that do not stop must be pressed again. The object is held meanwhile.
+    /// Pauses until the stop of running daemons must be checked again. The object keeps its finalizer meanwhile.
     pub(super) delays: Vec<Duration>,
-    /// Some should run, but an earlier run of them has not stopped yet.
+    /// Some daemons or timers must run, but their earlier run has not stopped yet.
     pub(super) is_awaited: bool,
 }
 
-impl Attended {
+impl DaemonSync {
     fn new(required: Certainty) -> Self {
-        Attended { required, delays: Vec::new(), is_awaited: false }
+        DaemonSync { required, delays: Vec::new(), is_awaited: false }
     }
 }
 
-impl Attending<'_> {
-    /// Starts those that should run, presses those that should not.
-    pub(super) async fn run(mut self) -> Attended {
+impl SyncDaemons<'_> {
+    /// Starts those that must run and stops those that must not.
+    pub(super) async fn run(mut self) -> DaemonSync {
         if self.serving.handlers.spawning.is_empty() && self.memory.background.is_none() {
-            return Attended::new(Certainty::No);
+            return DaemonSync::new(Certainty::No);
         }
         if let Some(background) = &mut self.memory.background {
             background.reap();
@@ -64,9 +64,9 @@ impl Attending<'_> {
             (true, false) => Certainty::Unknown,
             (true, true) => Certainty::No,
         };
-        // What ran for an object that is gone was dismissed already.
+        // Daemons and timers of a deleted object were stopped before.
         if self.event_type == Some(EventType::Deleted) {
-            return Attended::new(required);
+            return DaemonSync::new(required);
         }
         let base = &self.serving.background;
         let background = self
@@ -85,18 +85,18 @@ impl Attending<'_> {
         let delays = if is_ending {
             background.stop(StopReason::ResourceDeleted, |_| true, base).await
         } else {
-            // Those that were edited make room for themselves, if they can at once.
+            // Edited daemons and timers stop; those that stop at once can start again below.
             let is_outdated = |it: &daemons::Daemon| !it.is_current();
             let mut delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
             background.reap();
-            // Those that run are stopped at the moment of the pause, all at once.
+            // During a pause, all running ones are stopped elsewhere, all at once.
             if !self.serving.pauses.is_paused() {
                 let host = daemons::SpawnContext { object: self.object, memo: self.memo };
                 for handler in &wanted {
                     background.spawn(base, handler, host);
                 }
             }
-            // Those that nobody knows of stay as they are.
+            // Undecided ones stay as they are.
             let may_stay = |it: &Handler| {
                 is_wanted(it) || undecided.iter().any(|undecided| undecided.id == it.id)
             };
@@ -104,10 +104,10 @@ impl Attending<'_> {
             delays.extend(background.stop(StopReason::FiltersMismatch, is_mismatch, base).await);
             delays
         };
-        // Nobody waits for those that have ended by now.
+        // Those that have ended by now need not be waited for.
         background.reap();
         let is_awaited = !is_ending && background.is_stopping(is_wanted);
-        // Most objects have nothing in the background: they should cost nothing.
+        // Most objects have no daemons or timers: they must cost nothing.
         if background.is_empty() && !is_timed {
             self.memory.background = None;
         }
@@ -117,10 +117,10 @@ impl Attending<'_> {
             Certainty::Unknown if is_ending => Certainty::Yes,
             Certainty::Yes | Certainty::No | Certainty::Unknown => required,
         };
-        Attended { required, delays, is_awaited }
+        DaemonSync { required, delays, is_awaited }
     }
 
-    /// The handlers that match and are not over. They are asked about the object as it is, not about a change.
+    /// Returns the handlers that match and have not finished. Their filters see the present object, not a change.
     async fn sort(&mut self) -> Sorted {
         let detail = ObjectDetail::Background(BackgroundCause {
             stopped: Stopped::default(),
