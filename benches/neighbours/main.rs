@@ -65,7 +65,7 @@ const NEIGHBOURS: [(&str, &str); 2] = [
 const HOSTILE: [(&str, &str, &str); 12] = [
     ("a loop", "lua", "while true do end"),
     ("a loop in a comparator", "lua", "table.sort({ 3, 2, 1 }, function() while true do end end)"),
-    ("a hoard", "lua", "local t = {} while true do t[#t + 1] = { #t } end"),
+    ("growing memory", "lua", "local t = {} while true do t[#t + 1] = { #t } end"),
     ("deep recursion", "lua", "local function f() return 1 + f() end while true do pcall(f) end"),
     (
         "a pathological pattern",
@@ -73,13 +73,13 @@ const HOSTILE: [(&str, &str, &str); 12] = [
         "string.find(string.rep('a', 40), string.rep('a?', 40) .. string.rep('a', 40))",
     ),
     (
-        "long natives",
+        "long built-in functions",
         "lua",
         "while true do local s = string.rep('x', 4000000); s = string.reverse(s); s = string.upper(s) end",
     ),
     ("a loop", "rhai", "loop {}"),
     ("a loop in a comparator", "rhai", "[3, 2, 1].sort(|a, b| { loop {} })"),
-    ("a hoard", "rhai", "let t = []; loop { t.push(#{ a: [t.len()] }); }"),
+    ("growing memory", "rhai", "let t = []; loop { t.push(#{ a: [t.len()] }); }"),
     ("deep recursion", "rhai", "loop { try { deep(0) } catch { } }"),
     (
         "a long search",
@@ -87,7 +87,7 @@ const HOSTILE: [(&str, &str, &str); 12] = [
         "let s = `a`; s.pad(4000000, 'a'); loop { s.index_of(`aaaaaaaaaaaaaaaaaaaaab`); }",
     ),
     (
-        "long natives",
+        "long built-in functions",
         "rhai",
         "let s = `x`; s.pad(4000000, 'x'); loop { let t = s - 'y'; t.make_upper(); }",
     ),
