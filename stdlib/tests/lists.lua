@@ -64,7 +64,7 @@ fails(function() lists.group_by(numbers, function() return {} end) end, "lists.g
 fails(function() lists.range(1, 1000000) end, "lists.range: the result would have more than 100000 items")
 fails(function() lists.map(numbers, function() error("mine", 0) end) end, "mine")
 
--- A module by the name of a library is the library, and a callback may wait.
+-- `require` with the name of a library returns the library, and callbacks may wait.
 check(require("lists") == lists, true)
 check(require("kopf/json").encode({ 1 }), "[1]")
 check(lists.map({ 1 }, function(n) kopf.sleep(1) return n end), { 1 })

@@ -15,11 +15,11 @@ use crate::logic::grants::{Access, Denied, normal};
 
 pub(super) const LIBRARY: Library = Library {
     name: "files",
-    doc: "Files and directories that can be read, as far as `--allow-read` grants them.",
+    doc: "Reads files and directories that are granted with `--allow-read`.",
     functions: &[
         Function {
             name: "read",
-            doc: "The text of a file.",
+            doc: "Reads a UTF-8 file.",
             parameters: PATH,
             options: &[],
             returns: Type::Text,
@@ -27,7 +27,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "read_json",
-            doc: "The content of a JSON file.",
+            doc: "Reads and parses a JSON file.",
             parameters: PATH,
             options: &[],
             returns: Type::Any,
@@ -35,7 +35,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "read_yaml",
-            doc: "The content of a YAML file.",
+            doc: "Reads and parses a YAML file.",
             parameters: PATH,
             options: &[],
             returns: Type::Any,
@@ -43,7 +43,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "list",
-            doc: "The names in a directory, sorted; an error if there are more than 10000.",
+            doc: "Returns the sorted names in a directory; an error if there are more than 10000.",
             parameters: PATH,
             options: &[],
             returns: Type::List,
@@ -53,7 +53,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "exists",
-            doc: "Whether there is a file or a directory.",
+            doc: "Returns whether a file or a directory exists.",
             parameters: PATH,
             options: &[],
             returns: Type::Boolean,
@@ -66,7 +66,11 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-const PATH: &[Parameter] = &[required("path", Type::Name, "Absolute, or from where `kopf` runs.")];
+const PATH: &[Parameter] = &[required(
+    "path",
+    Type::Name,
+    "An absolute path, or a path relative to the working directory of `kopf`.",
+)];
 
 /// Larger directories are no configuration.
 const NAMES_MAX: usize = 10_000;

@@ -5,16 +5,19 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Library, Parameter, Type, immediate, quantity::sign, required};
 
-const VERSION: Parameter =
-    required("version", Type::Name, "Such as \"1.2.3\", \"v1.2.3-rc.1\"; `1.2` means 1.2.0.");
+const VERSION: Parameter = required(
+    "version",
+    Type::Name,
+    "A string such as \"1.2.3\", \"v1.2.3-rc.1\"; `1.2` means 1.2.0.",
+);
 
 pub(super) const LIBRARY: Library = Library {
     name: "semver",
-    doc: "Versions such as `1.2.3-rc.1`, and ranges of them.",
+    doc: "Semantic versions such as `1.2.3-rc.1`, and ranges of them.",
     functions: &[
         immediate(
             "parse",
-            "The parts of a version: `major, minor, patch, pre, build`, the last two as texts.",
+            "Returns the parts of a version: `major, minor, patch, pre, build`, the last two as strings.",
             &[VERSION],
             Type::Map,
             |call| {
@@ -26,8 +29,8 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "is_valid",
-            "Whether a text is a version.",
-            &[required("version", Type::Text, "The text.")],
+            "Returns whether a string is a version.",
+            &[required("version", Type::Text, "The string.")],
             Type::Boolean,
             |call| Ok(Value::from(version(call, "version").is_ok()).into()),
         ),
@@ -46,8 +49,8 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "matches",
-            "Whether a version is in a range: `semver.matches(\"1.27.3\", \">=1.25, <2\")`. Also `^1.2`, `~1.2`, `1.*`.",
-            &[VERSION, required("range", Type::Name, "Conditions with commas between them.")],
+            "Returns whether a version is in a range: `semver.matches(\"1.27.3\", \">=1.25, <2\")`. Also `^1.2`, `~1.2`, `1.*`.",
+            &[VERSION, required("range", Type::Name, "Conditions, separated by commas.")],
             Type::Boolean,
             |call| {
                 let range = call.text("range");

@@ -29,14 +29,14 @@ pub fn pages(surface: &Surface) -> Vec<Page> {
     let is_settings = |it: &&Section| is_settings(it);
     let is_ctx = |it: &&Section| it.name.ends_with("Ctx");
     let mut text = format!(
-        "# ctx\n\n{MADE}\nHandlers have one argument, `ctx`. What it has depends on the kind of the handler.\n"
+        "# ctx\n\n{MADE}\nHandlers have one argument, `ctx`. Its fields depend on the kind of the handler.\n"
     );
     for class in surface.classes.iter().filter(is_ctx) {
         put_class(&mut text, class);
     }
     pages.push(Page { file: "ctx.md".into(), text });
     let mut text = format!(
-        "# Values\n\n{MADE}\nWhat handlers and functions get and give. Methods are called `value:name(…)` in Lua and `value.name(…)` in Rhai. [Settings](../settings.md) have a page of their own.\n"
+        "# Values\n\n{MADE}\nValues that handlers and functions take and return. Methods are called `value:name(…)` in Lua and `value.name(…)` in Rhai. [Settings](../settings.md) have a separate page.\n"
     );
     for class in surface.classes.iter().filter(|it| !is_ctx(it) && !is_settings(it)) {
         put_class(&mut text, class);
@@ -52,7 +52,7 @@ fn is_settings(class: &Section) -> bool {
 
 fn index(surface: &Surface) -> Page {
     let mut text = format!(
-        "# Reference\n\n{MADE}\nEverything that scripts can use. In a terminal: `kopf docs`, `kopf docs kopf.on_create`; in an editor: `kopf stubs`.\n\n| page | what it has |\n|---|---|\n"
+        "# Reference\n\n{MADE}\nEverything that scripts can use. In a terminal: `kopf docs`, `kopf docs kopf.on_create`; in an editor: `kopf stubs`.\n\n| page | content |\n|---|---|\n"
     );
     let mut row = |file: &str, name: &str, doc: &str| {
         // Memory takes every text.
@@ -62,9 +62,9 @@ fn index(surface: &Surface) -> Page {
     row(
         "values.md",
         "values",
-        "What is in `ctx`, and what functions give: patches, loggers, indexes.",
+        "The values in `ctx`, and results of functions: patches, loggers, indexes.",
     );
-    row("../settings.md", "settings", "Every setting, and where it can be changed.");
+    row("../settings.md", "settings", "Every setting, and where to change it.");
     for global in &surface.globals {
         row(&format!("{}.md", global.name), &format!("`{}`", global.name), global.doc);
     }
@@ -91,7 +91,7 @@ fn cell(text: &str) -> String {
 }
 
 fn overview(text: &mut String, items: &[Item]) {
-    text.push_str("\n| name | in short |\n|---|---|\n");
+    text.push_str("\n| name | summary |\n|---|---|\n");
     for it in items {
         let call = it.signature().map(super::Signature::told).unwrap_or_default();
         // Memory takes every text.
@@ -108,7 +108,7 @@ fn put_class(text: &mut String, class: &Section) {
     if class.items.is_empty() {
         return;
     }
-    text.push_str("\n| name | what it is | |\n|---|---|---|\n");
+    text.push_str("\n| name | type | description |\n|---|---|---|\n");
     for it in &class.items {
         let what = match &it.shape {
             Shape::Value(ty) => ty.told(),
@@ -137,7 +137,7 @@ fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
     let _fits = write!(text, "\n{head} {path}\n");
     match &item.shape {
         Shape::Value(ty) => {
-            let _fits = write!(text, "\n{}\n\nIt is {}.\n", item.doc, ty.told());
+            let _fits = write!(text, "\n{}\n\nType: {}.\n", item.doc, ty.told());
         }
         Shape::Table(items) => {
             let _fits = write!(text, "\n{}\n", item.doc);
@@ -170,7 +170,7 @@ fn parameters(text: &mut String, what: &str, all: &[Parameter]) {
         return;
     }
     // Memory takes every text.
-    let _fits = write!(text, "\n| {what} | takes | |\n|---|---|---|\n");
+    let _fits = write!(text, "\n| {what} | takes | description |\n|---|---|---|\n");
     for it in all {
         let name = if it.required { format!("`{}`", it.name) } else { format!("[`{}`]", it.name) };
         let takes = if let Ty::Maybe(inner) = it.ty { inner.told() } else { it.ty.told() };

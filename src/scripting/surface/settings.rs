@@ -15,7 +15,7 @@ pub(super) fn sections() -> Vec<Section> {
     let group = |name: &'static str| item(name, Ty::Class(name), GROUP);
     let all = Section {
         name: "Settings",
-        doc: "The settings of the operator, by group. A start-up handler may change them, except the limits of scripts.",
+        doc: "The settings of the operator, by group. A startup handler can change them, except the limits of scripts.",
         items: groups.iter().map(|it| group(it)).collect(),
         others: None,
         parent: None,
