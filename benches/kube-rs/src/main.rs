@@ -1,4 +1,4 @@
-//! Handles creations as the scripts of `scripts/bench` do: one line, one PATCH that remembers, one PATCH with the result.
+//! Handles creations like the scripts of `scripts/bench`: a log line, a PATCH with the last handled state, a PATCH with the result.
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
@@ -9,14 +9,14 @@ use kube::{
 };
 use serde_json::json;
 
-/// What says that an object has been handled.
+/// The annotation that marks an object as handled.
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
-/// Objects at once.
+/// Maximum number of objects that are handled concurrently.
 const AT_ONCE: usize = 128;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    // An error means that somebody else has chosen one.
+    // An error means that a provider was already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::try_default().await?;
     let kind = GroupVersionKind::gvk("kopf.dev", "v1", "KopfExample");
