@@ -12,11 +12,8 @@ use super::{
 };
 
 const DATA: &[Parameter] = &[required("data", Type::Bytes, "A string or bytes.")];
-const FORM: Parameter = optional(
-    "encoding",
-    Type::Name,
-    "\"hex\", \"base64\" or \"bytes\"; hexadecimal digits if left out.",
-);
+const FORM: Parameter =
+    optional("encoding", Type::Name, "\"hex\", \"base64\" or \"bytes\"; default: \"hex\".");
 
 pub(super) const LIBRARY: Library = Library {
     name: "hash",
@@ -60,7 +57,7 @@ pub(super) const LIBRARY: Library = Library {
             optional(
                 "algorithm",
                 Type::Name,
-                "\"sha256\", \"sha512\" or \"sha1\"; \"sha256\" if left out.",
+                "\"sha256\", \"sha512\" or \"sha1\"; default: \"sha256\".",
             ),
             FORM,
         ]),

@@ -75,7 +75,7 @@ pub(super) const LIBRARY: Library = Library {
         )]),
         immediate(
             "compare",
-            "-1, 0 or 1: whether the first amount is smaller than the second one, equal, or larger. `1Gi` equals `1024Mi`.",
+            "Compares two quantities: returns -1, 0 or 1 if the first one is smaller than, equal to, or larger than the second one. `1Gi` equals `1024Mi`.",
             &[A, B],
             Type::Integer,
             |call| {

@@ -36,7 +36,7 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "compare",
-            "-1, 0 or 1: whether the first version is older than the second one, the same, or newer.",
+            "Compares two versions: returns -1, 0 or 1 if the first one is older than, equal to, or newer than the second one.",
             &[
                 required("a", Type::Name, "A version."),
                 required("b", Type::Name, "Another version."),

@@ -11,7 +11,7 @@ const MOMENT: Parameter = optional("moment", Type::Number, "Seconds since 1970; 
 const ZONE: Parameter = optional(
     "zone",
     Type::Name,
-    "\"UTC\", an offset such as \"+02:00\", or a name such as \"Europe/Berlin\" if the machine knows it; UTC if left out.",
+    "\"UTC\", an offset such as \"+02:00\", or a name such as \"Europe/Berlin\", if the system has a time zone database; default: UTC.",
 );
 
 /// Units of durations, the longer name first where one begins with another.

@@ -1,8 +1,8 @@
-//! What the values of the host have: `ctx.patch`, `ctx.logger`, `ctx.stopped`, indexes and the like.
+//! The classes of host values: `ctx.patch`, `ctx.logger`, `ctx.stopped`, indexes and others.
 
 use super::{Callback, Entry, Section, Spoken, Ty, method, optional, required, taking, value};
 
-/// A class: its name, its documentation, its members, and the type of what is under any other key.
+/// A class: its name, its documentation, its members, and the type of values under any other key.
 type Class = (&'static str, &'static str, &'static [Entry], Option<Ty>);
 
 #[rustfmt::skip]
@@ -27,7 +27,7 @@ const CLASSES: &[Class] = &[
     ("Login", "Credentials for the cluster, to be returned by handlers of `kopf.on_login`.", &[], None),
 ];
 
-/// All of them, except those of `ctx` and of the settings.
+/// Returns the sections of all classes, except those of `ctx` and of the settings.
 pub(super) fn sections() -> Vec<Section> {
     let section = |(name, doc, entries, others): &Class| Section {
         others: *others,

@@ -1,4 +1,4 @@
-//! Everything below `kopf`.
+//! The section `kopf`.
 
 use super::{
     Callback, Entry, Item, Parameter, Section, Shape, Signature, Spoken, Ty, function, optional,
@@ -21,7 +21,7 @@ use crate::scripting::{
 const DOC: &str = "Declarations of handlers, with the errors, markers and helpers that they use.";
 
 const CONDITION: Ty = Ty::Either(&[Ty::Function(&FILTER), Ty::Class("Condition")]);
-/// Of `ctx` for `when`, of a value and `ctx` for the filters of values.
+/// Called with `ctx` for `when`, with a value and `ctx` for the filters of values.
 const FILTER: Callback =
     Callback { parameters: &[("value", Ty::Any), ("ctx", Ty::Any)], returns: Ty::Any };
 const FUNCTIONS: Parameter = required(
@@ -43,7 +43,7 @@ const CHOICE: Callback =
     Callback { parameters: &[("handlers", Ty::List), ("ctx", Ty::Any)], returns: Ty::List };
 const LIFECYCLE: Ty = Ty::Either(&[Ty::Text, Ty::Function(&CHOICE)]);
 
-/// The names that declare nothing and have no table elsewhere.
+/// Names that do not declare handlers and are not in another table.
 #[rustfmt::skip]
 pub(crate) const OTHERS: &[Entry] = &[
     value("PRESENT", Ty::Class("Marker"), "In filters: any value, but the field must exist."),
@@ -86,7 +86,7 @@ const EXECUTE: &[Parameter] = &[
     ),
 ];
 
-/// The arguments of the helpers, by name: they mean the same in each.
+/// The arguments of the helpers, by name: they have the same meaning in each helper.
 const HELPED: &[Parameter] = &[
     optional("owner", Ty::Object, "The object that owns the others; default: the handled object."),
     optional("name", Ty::Maybe(&Ty::Text), "The name; default: that of the handled object."),
@@ -133,7 +133,7 @@ const BACKOFFS: Parameter = optional(
 const OBJECTS: Parameter =
     required("objects", Ty::Either(&[Ty::Object, Ty::List]), "An object, or a list of objects.");
 
-/// The section.
+/// Returns the section.
 pub(super) fn section() -> Section {
     let others = OTHERS.iter().map(|it| match it.name {
         "on" => table(it, DECLARING.iter().filter_map(short)),
@@ -217,7 +217,7 @@ fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
         Takes::Boolean => Ty::Boolean,
         Takes::Criteria => CRITERIA,
         Takes::Condition => match ctx_class(kind.category()) {
-            // What `ctx` is in a filter is what it is in the handler, without the facts about attempts.
+            // In a filter, `ctx` is the same as in the handler, without the fields about attempts.
             "ChangeCtx" => Ty::Either(&[Ty::Function(&OF_CHANGE), Ty::Class("Condition")]),
             "EventCtx" => Ty::Either(&[Ty::Function(&OF_EVENT), Ty::Class("Condition")]),
             _ => Ty::Either(&[Ty::Function(&OF_OBJECT), Ty::Class("Condition")]),

@@ -7,7 +7,7 @@ use crate::scripting::surface::{Item, Shape, Spoken};
 /// A field of `ctx`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kwarg {
-    /// As scripts write it: Kopf's name.
+    /// The name in scripts, as in Kopf.
     pub(crate) name: &'static str,
     ty: Ty,
     /// The handlers that have it.
@@ -26,7 +26,7 @@ const fn kwarg(name: &'static str, ty: Ty, of: &'static [Category], doc: &'stati
 
 const TEXT: Ty = Ty::Maybe(&Ty::Text);
 
-/// All of them, by name.
+/// All fields, sorted by name.
 #[rustfmt::skip]
 pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe", "test"]), &[Activity], "The activity that is running."),
@@ -55,7 +55,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("spec", Ty::Map, OBJECTS, "The spec of the object; an empty map if it has none. Read-only."),
     kwarg("started", Ty::Text, EVERY, "The time of the first attempt, as RFC 3339."),
     kwarg("status", Ty::Map, OBJECTS, "The status of the object; an empty map if it has none. Read-only."),
-    kwarg("stopped", Ty::Class("Stopped"), &[Spawning], "Tells a daemon or a timer that it must stop, and lets it wait for that."),
+    kwarg("stopped", Ty::Class("Stopped"), &[Spawning], "The stop flag of the daemon or timer, which it can also wait for."),
     kwarg("type", Ty::Maybe(&Ty::Words(&["ADDED", "MODIFIED", "DELETED"])), &[Watching], "The type of the watch event; nil for objects that existed at the start."),
     kwarg("uid", Ty::Text, OBJECTS, "The unique id of the object."),
 ];
@@ -80,7 +80,7 @@ const CLASSES: &[(Category, &str)] = &[
     ),
 ];
 
-/// The class that all arguments of handlers have in common, and one for each category of handlers.
+/// Returns the class that the arguments of all handlers share, and one class for each category of handlers.
 pub(super) fn sections() -> Vec<Section> {
     let items =
         |of: &dyn Fn(&Kwarg) -> bool| KWARGS.iter().filter(|it| of(it)).map(Kwarg::item).collect();

@@ -1,4 +1,4 @@
-//! The surface as Markdown: the pages of the reference.
+//! Renders the surface as Markdown: the pages of the reference.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use super::{Item, Parameter, Section, Shape, Spoken, Surface, Ty, summary};
 pub struct Page {
     /// The name of its file, such as `kopf.md`.
     pub file: String,
-    /// Its text.
+    /// Its content.
     pub text: String,
 }
 
 const MADE: &str = "<!-- Made from src/scripting/surface by the test `surface::the_reference_is_that_of_the_table`. -->\n";
 
-/// The reference: a page for each global, one for `ctx`, one for the other values, and an index.
+/// Returns the reference: a page for each global, one for `ctx`, one for the other values, and an index.
 pub fn pages(surface: &Surface) -> Vec<Page> {
     let mut pages = vec![index(surface)];
     for global in &surface.globals {
@@ -45,7 +45,7 @@ pub fn pages(surface: &Surface) -> Vec<Page> {
     pages
 }
 
-/// Settings have a reference of their own.
+/// Returns whether a class belongs to the settings, which have a separate reference.
 fn is_settings(class: &Section) -> bool {
     class.name == "Settings" || class.name.starts_with(|it: char| it.is_ascii_lowercase())
 }
@@ -55,7 +55,7 @@ fn index(surface: &Surface) -> Page {
         "# Reference\n\n{MADE}\nEverything that scripts can use. In a terminal: `kopf docs`, `kopf docs kopf.on_create`; in an editor: `kopf stubs`.\n\n| page | content |\n|---|---|\n"
     );
     let mut row = |file: &str, name: &str, doc: &str| {
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(text, "| [{name}]({file}) | {} |", cell(doc));
     };
     row("ctx.md", "`ctx`", "The argument of handlers.");
@@ -71,7 +71,7 @@ fn index(surface: &Surface) -> Page {
     Page { file: "README.md".into(), text }
 }
 
-/// One entry on its own, as `kopf docs NAME` shows it.
+/// Renders one entry, for `kopf docs NAME`.
 pub fn entry(path: &str, item: &Item) -> String {
     let mut text = String::new();
     let table = path.rsplit_once('.').map_or("", |(table, _)| table);
@@ -79,7 +79,7 @@ pub fn entry(path: &str, item: &Item) -> String {
     text.trim_start().to_owned()
 }
 
-/// One section on its own, as `kopf docs NAME` shows it.
+/// Renders one section, for `kopf docs NAME`.
 pub fn section(section: &Section) -> String {
     let mut text = format!("# {}\n\n{}\n", section.name, section.doc);
     overview(&mut text, &section.items);
@@ -94,13 +94,13 @@ fn overview(text: &mut String, items: &[Item]) {
     text.push_str("\n| name | summary |\n|---|---|\n");
     for it in items {
         let call = it.signature().map(super::Signature::told).unwrap_or_default();
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(text, "| `{}{call}` | {} |", it.name, cell(summary(it.doc)));
     }
 }
 
 fn put_class(text: &mut String, class: &Section) {
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = write!(text, "\n## {}\n\n{}\n", class.name, class.doc);
     if let Some(parent) = class.parent {
         let _fits = write!(text, "\nAlso all of `{parent}`.\n");
@@ -133,7 +133,7 @@ fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
     let path =
         if table.is_empty() { item.name.to_owned() } else { format!("{table}.{}", item.name) };
     let head = "#".repeat(level);
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = write!(text, "\n{head} {path}\n");
     match &item.shape {
         Shape::Value(ty) => {
@@ -169,7 +169,7 @@ fn parameters(text: &mut String, what: &str, all: &[Parameter]) {
     if all.is_empty() {
         return;
     }
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = write!(text, "\n| {what} | takes | description |\n|---|---|---|\n");
     for it in all {
         let name = if it.required { format!("`{}`", it.name) } else { format!("[`{}`]", it.name) };

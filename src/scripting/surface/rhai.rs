@@ -1,4 +1,4 @@
-//! The surface as definitions of Rhai, in the form that Rhai itself writes.
+//! Renders the surface as definitions of Rhai, in the format of Rhai itself.
 
 use super::{Item, Language, Section, Shape, Signature, Surface, Ty};
 
@@ -9,10 +9,10 @@ module static;
 // Every name has both spellings, `kopf::on_create(…)` and `kopf.on_create(…)`.
 ";
 
-/// The most positional texts of a selector.
+/// The maximum number of positional strings of a selector.
 const SELECTORS_MAX: usize = 3;
 
-/// The definitions.
+/// Returns the definitions.
 pub fn stubs(surface: &Surface) -> String {
     let mut text = HEADER.to_owned();
     for class in &surface.classes {
@@ -36,7 +36,7 @@ fn comment(text: &mut String, indent: usize, doc: &str) {
     }
 }
 
-/// The name of a class: `Logger`, `SettingsPosting`. The argument of all handlers is one type.
+/// Returns the name of a class: `Logger`, `SettingsPosting`. The arguments of all handlers have one type.
 fn class_name(name: &str) -> String {
     if name.ends_with("Ctx") {
         return "Ctx".to_owned();
@@ -87,7 +87,7 @@ fn of_module(text: &mut String, (name, doc): (&str, &str), items: &[Item], inden
     put(text, indent, "}");
 }
 
-/// Rhai tells functions apart by the number of their arguments: one definition for each.
+/// Writes one definition for each number of arguments, because Rhai overloads functions by it.
 fn functions(
     text: &mut String,
     indent: usize,
@@ -105,7 +105,7 @@ fn functions(
     }
 }
 
-/// The lists of parameters, the shortest first.
+/// Returns the lists of parameters, the shortest first.
 fn forms(signature: &Signature) -> Vec<Vec<String>> {
     let parameter = |it: &super::Parameter| format!("{}: {}", named(it.name), of(it.ty));
     let options = (!signature.options.is_empty()).then(|| "options: Map".to_owned());
@@ -137,14 +137,14 @@ fn forms(signature: &Signature) -> Vec<Vec<String>> {
     forms
 }
 
-/// A name that Rhai does not reserve.
+/// Returns a name that Rhai does not reserve.
 fn named(name: &str) -> String {
     const RESERVED: &[&str] =
         &["default", "new", "function", "type", "value", "is", "in", "fn", "match", "with"];
     if RESERVED.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }
 
-/// A type in the words of Rhai; `?` is any.
+/// Returns a type in the syntax of Rhai; `?` is any type.
 fn of(ty: Ty) -> String {
     match ty {
         Ty::Any | Ty::Maybe(_) | Ty::Either(_) | Ty::Duration | Ty::Iterator => "?".into(),

@@ -82,7 +82,7 @@ pub(super) const LIBRARY: Library = Library {
                 optional(
                     "type",
                     Type::Name,
-                    "\"merge\", \"json\" or \"strategic\"; if left out, \"merge\" for a map and \"json\" for a list.",
+                    "\"merge\", \"json\" or \"strategic\"; default: \"merge\" for a map, \"json\" for a list.",
                 ),
                 SUBRESOURCE,
                 MANAGER,

@@ -1,8 +1,8 @@
-//! The surface as a definition file of Luau, which luau-lsp and luau-analyze understand.
+//! Renders the surface as a definition file of Luau, for luau-lsp and luau-analyze.
 //!
-//! Both solvers of its type checker are to find mistakes and nothing else. That decides the forms: one type for each function,
-//! not one for each form of a call, as the new solver looks into tables that are passed only then; no `read` fields, which the
-//! old one refuses; callable values by a metatable, as a table that is a function too has no fields in the new one.
+//! Both solvers of its type checker must find mistakes and report nothing else. This determines the forms: one type for each
+//! function, not one for each form of a call, because only then the new solver checks tables that are passed; no `read` fields,
+//! which the old one rejects; callable values by a metatable, because in the new one a table that is also a function has no fields.
 
 mod calls;
 mod types;
@@ -32,24 +32,24 @@ export type KopfSelector = string | KopfMarker | ((resource: KopfResource) -> ..
 export type KopfFunction = ((ctx: never) -> ...any) & ((ctx: never) -> ...any)
 ";
 
-/// What scripts have besides the built-ins of Luau.
+/// The functions that scripts have in addition to the built-in ones of Luau.
 const REST: &str = "\n--- Loads a module next to the script, or from the standard library.\ndeclare function require(name: string): any\n";
 
-/// The words that are no names.
+/// Reserved words.
 const RESERVED: &[&str] = &[
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",
     "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
 ];
 
-/// The fields that the definition of a custom resource gives types to.
+/// The fields whose types the CRD of a custom resource determines.
 const OF_KIND: &[(&str, &str)] = &[("spec", "Spec"), ("status", "Status")];
 
-/// The definitions, with the types of these kinds.
+/// Returns the definitions, with the types of these custom resources.
 pub fn stubs(surface: &Surface, kinds: &[CustomKind]) -> String {
     let classes: BTreeMap<&str, &Section> =
         surface.classes.iter().map(|it| (it.name, it)).collect();
     let mut text = HEADER.to_owned();
-    // A type with parameters takes types that are known by then only: those of `ctx` come last.
+    // A generic type can only use types that are known before it: those of `ctx` come last.
     let (of_ctx, others): (Vec<_>, Vec<_>) = surface.classes.iter().partition(|it| is_ctx(it));
     for class in others.into_iter().chain(of_ctx) {
         of_class(&mut text, class, &classes);
@@ -72,7 +72,7 @@ pub fn stubs(surface: &Surface, kinds: &[CustomKind]) -> String {
 }
 
 fn add(text: &mut String, more: fmt::Arguments<'_>) {
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = text.write_fmt(more);
 }
 
@@ -86,7 +86,7 @@ fn is_ctx(class: &Section) -> bool {
     class.name.ends_with("Ctx")
 }
 
-/// The items of a class and of those it is made of.
+/// Returns the items of a class and of its parents.
 fn members<'a>(class: &'a Section, classes: &BTreeMap<&str, &'a Section>) -> Vec<&'a Item> {
     let parent = class.parent.and_then(|it| classes.get(it));
     let mut items = parent.map_or_else(Vec::new, |it| members(it, classes));
@@ -101,7 +101,7 @@ fn of_class(text: &mut String, class: &Section, classes: &BTreeMap<&str, &Sectio
     let name = class_name(class.name);
     let members = members(class, classes);
     if members.is_empty() && class.others.is_none() {
-        // As a table without fields, it would be any table.
+        // As a table without fields, it would match any table.
         add(text, format_args!("declare extern type {name} with\nend\n"));
         return;
     }
@@ -164,11 +164,11 @@ fn table(path: &str, items: &[Item], indent: &str) -> String {
     text + indent + "}"
 }
 
-/// The options of a function have a type of their own: they are long, and several places of the call may have them.
+/// Writes the type of the options of a function, which is separate because it is long and occurs several times in the signature.
 fn options_class(text: &mut String, path: &str, item: &Item) {
     let Some(signature) = item.signature() else { return };
     let name = match signature.handler {
-        // `register` is `subhandler` by another name.
+        // `register` is another name of `subhandler`.
         Some(Ty::Handler(kind)) if item.name != kind.declared_by() => return,
         Some(Ty::Handler(kind)) => types::options_name(&["kopf", kind.declared_by()]),
         Some(_) | None if signature.options.is_empty() => return,
@@ -181,6 +181,6 @@ fn options_class(text: &mut String, path: &str, item: &Item) {
         let optional = if *required { "" } else { "?" };
         add(text, format_args!("\t{}: {}{optional},\n", key(name), types::option(*ty)));
     }
-    // Without it, a misspelled option would be one more field, which tables may have.
+    // Without it, a misspelled option would be an additional field, which tables can have.
     text.push_str("\t[string]: nil,\n}\n");
 }
