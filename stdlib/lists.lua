@@ -107,7 +107,7 @@ local function key_of(name, f, item)
     if type(key) == "number" or type(key) == "boolean" then
         return tostring(key)
     end
-    error("lists." .. name .. ": the function must return a text, a number, true or false", CALLER + 1)
+    error("lists." .. name .. ": the function must return a string, a number, true or false", CALLER + 1)
 end
 
 function lists.group_by(list, f)
@@ -136,7 +136,7 @@ end
 local function goes_before(name, a, b)
     local kind = type(a)
     if kind ~= type(b) or (kind ~= "number" and kind ~= "string") then
-        error("lists." .. name .. ": the function must return numbers only, or texts only", CALLER + 1)
+        error("lists." .. name .. ": the function must return numbers only, or strings only", CALLER + 1)
     end
     return a < b
 end

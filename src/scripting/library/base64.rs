@@ -40,7 +40,7 @@ pub(super) const LIBRARY: Library = Library {
             |call| {
                 let text = String::from_utf8(decode(call)?);
                 let text = text.map_err(|_problem| {
-                    Failure::from("the content is not UTF-8; base64.decode_bytes gives it as it is")
+                    Failure::from("the content is not UTF-8; use base64.decode_bytes")
                 })?;
                 Ok(Value::from(text).into())
             },

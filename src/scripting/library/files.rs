@@ -102,11 +102,11 @@ fn read(access: &Access, path: &str, bytes_max: usize) -> Result<String, String>
     let file = find(access, path)?.map_err(told)?;
     let kind = fs::metadata(&file).map_err(told)?;
     if kind.is_dir() {
-        return Err(format!("{path} is a directory; files.list gives the names in it"));
+        return Err(format!("{path} is a directory; use files.list"));
     }
     if !kind.is_file() {
         // A pipe would never end.
-        return Err(format!("{path} is no file"));
+        return Err(format!("{path} is not a regular file"));
     }
     let most = u64::try_from(bytes_max).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
@@ -174,7 +174,7 @@ fn told(path: &str, error: &io::Error) -> String {
         return format!("there is no {path}");
     }
     if error.kind() == io::ErrorKind::PermissionDenied {
-        return format!("the system does not let us read {path}");
+        return format!("{path}: permission denied");
     }
     format!("{path}: {error}")
 }

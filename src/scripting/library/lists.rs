@@ -241,7 +241,7 @@ fn sort(call: &Call) -> Outcome {
     } else if items.iter().all(Value::is_number) {
         items.sort_by(compare_numbers);
     } else {
-        return Err("`list`: expected numbers only, or texts only".into());
+        return Err("`list`: expected numbers only, or strings only".into());
     }
     Ok(Value::Array(items).into())
 }

@@ -82,7 +82,7 @@ fn change(call: &Call, change: Change) -> Outcome {
     let name = call.text("name");
     if !is_name(name) {
         return Err(format!(
-            "`name`: expected small letters, digits and `_`, with a letter in front, got \"{name}\""
+            "`name`: expected lowercase letters, digits and `_`, beginning with a letter, got \"{name}\""
         )
         .into());
     }
@@ -120,7 +120,7 @@ fn labels(call: &Call) -> Result<SeriesLabels, Failure> {
     }
     for (name, value) in call.map("labels").into_iter().flatten() {
         if !is_name(name) || name == "le" {
-            return Err(format!("`labels`: \"{name}\" is no name of a label").into());
+            return Err(format!("`labels`: \"{name}\" is not a valid label name").into());
         }
         let value = match value {
             Value::String(text) => text.clone(),

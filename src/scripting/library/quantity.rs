@@ -133,7 +133,7 @@ fn read(call: &Call, name: &str) -> Result<Amount, Failure> {
     };
     amount.ok_or_else(|| {
         let got = shown(value);
-        format!("`{name}`: expected an amount such as \"500m\" or \"2Gi\", got {got}").into()
+        format!("`{name}`: expected a quantity such as \"500m\" or \"2Gi\", got {got}").into()
     })
 }
 

@@ -48,7 +48,7 @@ pub(super) const LIBRARY: Library = Library {
             |call| {
                 let items = call.list("list");
                 if items.is_empty() {
-                    return Err("`list`: expected a list with an item at least".into());
+                    return Err("`list`: expected a list with at least one item".into());
                 }
                 let place = Source::of(call).below(items.len())?;
                 Ok(items.get(place).cloned().unwrap_or_default().into())
@@ -134,7 +134,7 @@ impl Source {
 /// Randomness of the system.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
     getrandom::fill(bytes)
-        .map_err(|problem| format!("the system gives no randomness: {problem}").into())
+        .map_err(|problem| format!("the system provides no randomness: {problem}").into())
 }
 
 fn integer(call: &Call) -> Outcome {

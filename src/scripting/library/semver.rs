@@ -56,7 +56,7 @@ pub(super) const LIBRARY: Library = Library {
                 let range = call.text("range");
                 let range: VersionReq = range.parse().map_err(|problem| {
                     Failure::Plain(format!(
-                        "`range`: \"{range}\" is no range of versions: {problem}"
+                        "`range`: \"{range}\" is not a version range: {problem}"
                     ))
                 })?;
                 Ok(Value::from(range.matches(&version(call, "version")?)).into())
@@ -77,6 +77,8 @@ fn version(call: &Call, name: &str) -> Result<Version, Failure> {
         _ => bare.to_owned(),
     };
     full.parse().map_err(|problem| {
-        Failure::Plain(format!("`{name}`: \"{text}\" is no version such as \"1.2.3\": {problem}"))
+        Failure::Plain(format!(
+            "`{name}`: \"{text}\" is not a version such as \"1.2.3\": {problem}"
+        ))
     })
 }

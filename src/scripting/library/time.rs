@@ -124,7 +124,7 @@ fn of_seconds(seconds: f64) -> Result<Timestamp, Failure> {
     let moment = duration.and_then(|it| Timestamp::from_duration(it).ok());
     let moment = moment.and_then(|it| it.round(jiff::Unit::Microsecond).ok());
     moment.ok_or_else(|| {
-        format!("`moment`: {seconds} is no moment of the years from -9999 to 9999").into()
+        format!("`moment`: {seconds} is not a time in the years from -9999 to 9999").into()
     })
 }
 
@@ -144,7 +144,7 @@ fn any_moment(call: &Call) -> Result<Timestamp, Failure> {
 
 fn rfc3339(text: &str) -> Result<Timestamp, String> {
     text.trim().parse().map_err(|_problem| {
-        format!("expected a moment such as \"2026-01-31T12:00:00Z\", got {}", Value::from(text))
+        format!("expected a time such as \"2026-01-31T12:00:00Z\", got {}", Value::from(text))
     })
 }
 
@@ -173,7 +173,7 @@ fn parse(call: &Call) -> Outcome {
         })
     });
     let moment = read.map_err(|problem| {
-        format!("`text`: {text:?} is not of the format {format:?}: {problem}")
+        format!("`text`: {text:?} does not match the format {format:?}: {problem}")
     })?;
     Ok(seconds(moment))
 }
@@ -186,7 +186,7 @@ fn zone(call: &Call) -> Result<TimeZone, Failure> {
     let offset = strtime::parse("%:z", name).ok().and_then(|it| it.offset());
     let zone = offset.map(TimeZone::fixed).or_else(|| TimeZone::get(name).ok());
     zone.ok_or_else(|| {
-        format!("`zone`: the machine does not know \"{name}\"; expected \"UTC\", an offset such as \"+02:00\", or a name that it knows").into()
+        format!("`zone`: unknown time zone \"{name}\"; expected \"UTC\", an offset such as \"+02:00\", or a name in the system's time zone database").into()
     })
 }
 
@@ -221,7 +221,7 @@ fn parts(it: &Zoned) -> Value {
 fn duration(call: &Call) -> Outcome {
     let wrong = || {
         let got = crate::scripting::text::shown(call.value("duration"));
-        format!("`duration`: expected seconds or a text such as \"1h30m\", got {got}")
+        format!("`duration`: expected seconds or a string such as \"1h30m\", got {got}")
     };
     let seconds = match call.value("duration") {
         Value::Number(it) => it.as_f64(),

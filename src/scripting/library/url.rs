@@ -114,7 +114,7 @@ fn within_bounds(name: &str, text: &str) -> Result<(), Failure> {
     if text.len() <= BYTES_MAX {
         return Ok(());
     }
-    Err(format!("`{name}`: longer than {BYTES_MAX} bytes, which is no URL").into())
+    Err(format!("`{name}`: longer than {BYTES_MAX} bytes").into())
 }
 
 fn parse(call: &Call) -> Outcome {

@@ -138,7 +138,7 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
     match documents.len() {
         0 => Ok(Value::Null),
         1 => Ok(documents.remove(0)),
-        many => Err(format!("there are {many} documents; yaml.decode_all gives all of them")),
+        many => Err(format!("there are {many} documents; use yaml.decode_all")),
     }
 }
 

@@ -315,7 +315,7 @@ fn indent(call: &Call) -> Outcome {
         | Value::Array(_)
         | Value::Object(_)) => {
             let got = crate::scripting::text::shown(other);
-            return Err(format!("`by`: expected a number of spaces or a text, got {got}").into());
+            return Err(format!("`by`: expected a number of spaces or a string, got {got}").into());
         }
     };
     let text = call.text("text");

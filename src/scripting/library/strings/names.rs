@@ -84,7 +84,7 @@ pub(super) const CAMEL: Function = immediate(
 fn named(call: &Call) -> Result<&str, Failure> {
     let text = call.text("text");
     if text.len() > TEXT_MAX {
-        return Err(format!("`text`: longer than {TEXT_MAX} bytes, which is no name").into());
+        return Err(format!("`text`: longer than {TEXT_MAX} bytes").into());
     }
     Ok(text)
 }
@@ -115,7 +115,7 @@ fn slug(call: &Call) -> Outcome {
     }
     let mut name = name.trim_end_matches('-').to_owned();
     if name.is_empty() {
-        return Err("`text`: there is no letter or digit in it".into());
+        return Err("`text`: there must be a letter or a digit".into());
     }
     if name.len() > length {
         name.truncate(length - MARK - 1);
