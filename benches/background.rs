@@ -1,12 +1,12 @@
-//! Memory of daemons and timers: the binary as a process of its own, against an embedded API server.
+//! Memory of daemons and timers: the binary in a separate process, with an embedded API server.
 //!
-//! `cargo bench --bench background [-- OBJECTS]`. Each object has a daemon that waits and a timer that rests, both of one Lua
-//! script. What remains after the same objects were only seen is theirs. Linux only: reads `/proc`.
+//! `cargo bench --bench background [-- OBJECTS]`. Each object has a waiting daemon and a timer between two calls, both of one Lua
+//! script. Their memory is the difference to a run that only watches the same objects. Linux only: reads `/proc`.
 //!
-//! What counts is the released binary, which is smaller than the one of the benchmark's profile: its file pages count too.
+//! Measure the released binary, which is smaller than that of the benchmark profile: its file pages count, too.
 //!
 //! `KOPF_BINARY=$(scripts/build-static) cargo bench --bench background`
-#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first unexpected result")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
 mod operator;
@@ -24,16 +24,16 @@ use tokio::{
 use self::operator::Site;
 
 const NAMESPACE: &str = "default";
-/// Objects, unless said otherwise.
+/// Default number of objects.
 const OBJECTS: u32 = 10_000;
-/// How long it may take until all run, or have stopped.
+/// Maximum time until all daemons and timers run, or have stopped.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// What was needed for a rush is given back meanwhile: that takes a look every five seconds, and two of them at rest.
+/// Time to free the memory of a load peak: the operator checks every five seconds, and must be idle at two checks.
 const REST: Duration = Duration::from_secs(20);
-/// What 10,000 daemons and as many timers may take, with everything else of the process.
+/// Maximum memory of a process with 10,000 daemons and 10,000 timers.
 const LIMIT_KIB: u64 = 60 * 1000 * 1000 / 1024;
 
-/// The same objects with nothing in their background.
+/// The same objects without daemons and timers.
 const SEEN: &str = "
     local seen = 0
     kopf.on_event('kopfexamples', function(ctx) seen += 1 end)
@@ -58,14 +58,17 @@ async fn main() {
     let (empty, full) = play("background", BACKGROUND, objects).await;
     let more = full.saturating_sub(seen) * 1024;
     println!("an empty operator: {empty} KiB");
-    println!("each daemon or timer, on top of its object: {} bytes", more / u64::from(2 * objects));
+    println!(
+        "each daemon or timer, in addition to its object: {} bytes",
+        more / u64::from(2 * objects)
+    );
     if objects == OBJECTS {
-        let verdict = if full <= LIMIT_KIB { "kept" } else { "MISSED" };
+        let verdict = if full <= LIMIT_KIB { "met" } else { "EXCEEDED" };
         println!("the limit of {LIMIT_KIB} KiB for {} daemons and timers: {verdict}", 2 * OBJECTS);
     }
 }
 
-/// Runs a script over this many objects; its resident memory without and with them, in KiB.
+/// Runs a script with this many objects; returns its resident memory without and with them, in KiB.
 async fn play(name: &str, script: &str, objects: u32) -> (u64, u64) {
     let server = ApiServer::builder().resource(testing::examples()).build();
     let site = Site::new("background", server);
@@ -85,7 +88,7 @@ async fn play(name: &str, script: &str, objects: u32) -> (u64, u64) {
     .await
 }
 
-/// Prints what the operator takes at the moment; gives its resident memory.
+/// Prints the current memory and CPU time of the operator; returns its resident memory in KiB.
 fn row(name: &str, operator: &Child) -> u64 {
     let of = |what| operator::memory(operator, what);
     let (resident, anonymous, file, peak) =

@@ -1,4 +1,4 @@
-//! Micro-benchmarks of the hot path: what is done for every event, before any handler.
+//! Micro-benchmarks of the hot path: the work for every event, before any handler is called.
 
 use std::{collections::BTreeSet, hint::black_box, sync::Arc};
 
@@ -15,7 +15,7 @@ use kopf::{
 };
 use serde_json::{Map, Value, json};
 
-/// About 4 KiB, a quarter of it managed fields: the usual size of a custom object.
+/// About 4 KiB, a quarter of it managed fields: a typical size of a custom object.
 fn body() -> Value {
     let containers: Vec<Value> = (0..8)
         .map(|n| {
@@ -48,7 +48,7 @@ fn parse(body: &Value) -> Object {
         .unwrap_or_else(|_| Object::from_value(body.clone()))
 }
 
-/// The object after a finished handling: the usual one.
+/// The object after it was handled: the usual case.
 fn handled(persistence: &Persistence) -> Value {
     let mut body = body();
     if let Ok(change) = examine(persistence, &parse(&body)) {
@@ -92,7 +92,7 @@ fn owner(number: usize) -> Owner {
     Owner::of(&Header { uid: Some(format!("uid-{number}")), ..Header::default() })
 }
 
-/// A key of its own, and a key that all objects share.
+/// A key that only this object has, and a key that all objects share.
 fn contribution(number: usize, value: usize) -> Contribution {
     let value = Arc::new(Value::from(value));
     let own = (Key::text(&format!("key-{number}")), Arc::clone(&value));
@@ -119,7 +119,7 @@ fn indexing(criterion: &mut Criterion) {
                 table.apply(&owner(turn % size), contribution(turn % size, turn));
             });
         });
-        group.bench_function("an object goes and comes", |it| {
+        group.bench_function("an object is removed and added", |it| {
             it.iter(|| {
                 turn += 1;
                 table.apply(&owner(turn % size), Contribution::Remove);

@@ -1,4 +1,4 @@
-//! Micro-benchmarks of a log line: from the call of a logger to the text that is written.
+//! Micro-benchmarks of a log line: from the call of a logger to the written text.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -47,7 +47,7 @@ fn log_line(criterion: &mut Criterion) {
             group.bench_function(name, |bencher| {
                 bencher.iter(|| logger.log(LogLevel::Info, "Handler 'create_fn' succeeded."));
             });
-            // Nobody sees it: it must cost next to nothing.
+            // The line is not logged at this level: it must cost next to nothing.
             group.bench_function(format!("{name}/unseen"), |bencher| {
                 bencher.iter(|| logger.log(LogLevel::Debug, "Handler 'create_fn' is invoked."));
             });
@@ -56,7 +56,7 @@ fn log_line(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What each line did before its parts were passed one by one: for comparison.
+/// The work for each line before its parts were passed separately: for comparison.
 fn encoded_reference(criterion: &mut Criterion) {
     let logger = logger();
     let object = logger.object().unwrap_or_default();

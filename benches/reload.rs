@@ -1,5 +1,5 @@
-//! The next generation of scripts: how long it takes until it can be called, in both languages.
-#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+//! Hot reload: the time until the next generation of scripts can be called, in both languages.
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first unexpected result")]
 
 use std::{fmt::Write as _, hint::black_box};
 
@@ -7,9 +7,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use kopf::scripting::{LoadError, Placement, Prepared, ScriptHost, Source};
 use tokio::runtime::Runtime;
 
-/// Scripts of one operator.
+/// Number of scripts of one operator.
 const SCRIPTS: usize = 10;
-/// Handlers of one script, each with a helper function: together about 100 lines.
+/// Number of handlers of one script, each with a helper function: together about 100 lines.
 const HANDLERS: usize = 14;
 
 fn reloads(criterion: &mut Criterion) {
@@ -42,7 +42,7 @@ fn reloads(criterion: &mut Criterion) {
     }
 }
 
-/// A host that runs these.
+/// Returns a host that runs these scripts.
 fn present(runtime: &Runtime, sources: Vec<Source>) -> ScriptHost {
     let host = ScriptHost::new(Placement::Threads);
     let Prepared { scripts, .. } = prepare(runtime, &host, sources);
@@ -50,13 +50,13 @@ fn present(runtime: &Runtime, sources: Vec<Source>) -> ScriptHost {
     host
 }
 
-/// Its end is a part of what is measured: each save ends a generation.
+/// Prepares a generation. Dropping it is part of the measurement: each save ends a generation.
 fn prepare(runtime: &Runtime, host: &ScriptHost, sources: Vec<Source>) -> Prepared {
     let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
     runtime.block_on(host.prepare(sources)).map_err(told).expect("the scripts load")
 }
 
-/// A script of the usual mixture. Each edit is another one of its last handler.
+/// Returns a typical script. Each edit changes its last handler.
 fn source(language: &str, number: usize, edit: usize) -> Source {
     let mut text = String::new();
     for handler in 0..HANDLERS {
@@ -64,14 +64,14 @@ fn source(language: &str, number: usize, edit: usize) -> Source {
         let written = match language {
             "lua" => write!(
                 text,
-                "-- Says how large it is.\n\
+                "-- Returns the size.\n\
                  local function size_{handler}(ctx)\n    return ctx.spec.size * {handler}\nend\n\n\
                  kopf.on_update(\"kex\", {{ id = \"update_{number}_{handler}\" }}, function(ctx)\n    \
                  return {{ size = size_{handler}(ctx), edit = {told} }}\nend)\n"
             ),
             _ => write!(
                 text,
-                "// Says how large it is.\n\
+                "// Returns the size.\n\
                  fn size_{handler}(ctx) {{\n    ctx.spec.size * {handler}\n}}\n\n\
                  kopf::on_update(\"kex\", #{{ id: \"update_{number}_{handler}\" }}, |ctx| {{\n    \
                  #{{ size: size_{handler}(ctx), edit: {told} }}\n}});\n"

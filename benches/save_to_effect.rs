@@ -1,11 +1,11 @@
-//! From saving a script to its effect: the binary as a process of its own, against an embedded API server.
+//! From saving a script to its effect: the binary in a separate process, with an embedded API server.
 //!
-//! `cargo bench --bench save_to_effect [-- EDITS]`. A daemon patches an object with the number of the edit; measured is the time
-//! from the save to the PATCH with the new number. Once with a file, once with a `ConfigMap`.
-#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+//! `cargo bench --bench save_to_effect [-- EDITS]`. A daemon patches an object with the number of the edit. Measures the time
+//! from the save to the PATCH with the new number, for a file and for a `ConfigMap`.
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first unexpected result")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
-#[expect(dead_code, reason = "not every benchmark uses everything")]
+#[expect(dead_code, reason = "not every benchmark uses all of it")]
 mod operator;
 
 use std::{env, time::Duration};
@@ -17,14 +17,14 @@ use tokio::time::{Instant, sleep, timeout};
 
 use self::operator::Site;
 
-/// As messages of the server name the resource.
+/// The resource, as in messages of the server.
 const CONFIGMAPS: &str = "configmaps";
 const NAMESPACE: &str = "default";
-/// Edits, unless said otherwise.
+/// Default number of edits.
 const EDITS: u32 = 50;
-/// How long one may take.
+/// Maximum time of one edit.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two edits, so that each is one by itself.
+/// Pause between two edits, so that each is detected separately.
 const REST: Duration = Duration::from_millis(300);
 
 #[tokio::main(flavor = "current_thread")]
@@ -35,7 +35,7 @@ async fn main() {
     tell("configmap", play(edits, true).await);
 }
 
-/// A daemon that starts anew with each edit, and says so at once.
+/// Returns a script with a daemon that restarts with each edit, and patches its object at once.
 fn script(edit: u32) -> String {
     format!(
         "kopf.daemon('kopfexamples', {{ id = 'tell', initial_delay = 0 }}, function(ctx)\n    \
@@ -50,7 +50,7 @@ fn tell(name: &str, mut times: Vec<f64>) {
     println!("{name:<10} {:>10.1} {:>10.1} {:>10.1} {:>10.1}", at(0), at(50), at(95), at(100));
 }
 
-/// The milliseconds from each save to its effect.
+/// Returns the milliseconds from each save to its effect.
 async fn play(edits: u32, is_map: bool) -> Vec<f64> {
     let server = ApiServer::builder().cluster(true).resource(testing::examples()).build();
     let site = Site::new("save", server);

@@ -1,5 +1,5 @@
-//! Calls of a handler about an object of 4 KiB, one after the other and many at once, in both languages.
-#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+//! Calls of a handler for an object of 4 KiB, one after the other and many at once, in both languages.
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first unexpected result")]
 
 use std::{hint::black_box, sync::Arc};
 
@@ -13,10 +13,10 @@ use kopf::{
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
-/// So many objects of a burst are handled together.
+/// Number of objects of a burst that are handled concurrently.
 const AT_ONCE: usize = 64;
 
-/// What handlers do, in Lua and in Rhai.
+/// Handlers: a name, the function in Lua and in Rhai.
 const HANDLERS: &[(&str, &str, &str)] = &[
     ("empty", "function(ctx) end", "|ctx| {}"),
     ("spec", "function(ctx) return ctx.spec.field1.name end", "|ctx| ctx.spec.field1.name"),
@@ -67,7 +67,7 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
     let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
     let (host, handlers) = loaded.map_err(told).expect("the script loads");
     let handler = Arc::new(handlers.into_iter().next().expect("one handler"));
-    // Each call is the first one about a new version of the object, whose body is parsed. It is dropped outside of the measured time.
+    // Each call is the first one for a new version of the object, and parses its body. Dropping the object is not measured.
     criterion.bench_function(&format!("{title}, new version"), |bencher| {
         let new = || Arc::new(testing::creation(&handler, body(), SharedPatch::default()));
         let run = |it: Arc<Invocation>| {
@@ -75,7 +75,7 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
         };
         bencher.iter_batched(new, run, BatchSize::SmallInput);
     });
-    // The object and its parsed body are shared by all calls, as between the handlers of one cycle; everything else is of one call.
+    // All calls share the object and its parsed body, as the handlers of one cycle do; everything else belongs to one call.
     let first = testing::creation(&handler, body(), SharedPatch::default());
     let Cause::Object(cause) = &first.cause else { return };
     let again = || {
@@ -106,7 +106,7 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
     group.finish();
 }
 
-/// About 4 KiB, of the usual mixture.
+/// Returns a typical object of about 4 KiB.
 fn body() -> Value {
     let field = |n: usize| json!({ "name": format!("name-{n}"), "value": n, "list": ["a", "b", n], "flag": true });
     let spec: serde_json::Map<String, Value> =

@@ -1,8 +1,8 @@
-//! Memory and CPU of an operator over many events: the binary as a process of its own, against an embedded API server.
+//! Memory and CPU time of an operator over many events: the binary in a separate process, with an embedded API server.
 //!
-//! `cargo bench --bench soak [-- EVENTS]`. Objects are edited round after round, each edit is handled with two patches, and some
-//! objects are replaced by new ones, so that memory which is kept per object or per event shows. Linux only: reads `/proc`.
-#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+//! `cargo bench --bench soak [-- EVENTS]`. Objects are edited in rounds, each edit is handled with two patches, and some objects
+//! are replaced by new ones, to reveal leaks per object or per event. Linux only: reads `/proc`.
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first unexpected result")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
 mod operator;
@@ -21,13 +21,13 @@ use self::operator::Site;
 
 const NAMESPACE: &str = "default";
 const OBJECTS: usize = 500;
-/// Every so many objects one is replaced in each round.
+/// One of this many objects is replaced in each round.
 const REPLACED: usize = 10;
-/// Events, unless said otherwise.
+/// Default number of events.
 const EVENTS: u64 = 1_000_000;
-/// Lines in the table.
+/// Number of lines in the table.
 const LINES: u64 = 20;
-/// How long one round may take.
+/// Maximum time of one round.
 const ROUND_MAX: Duration = Duration::from_mins(1);
 
 const SCRIPT: &str = "
@@ -54,7 +54,7 @@ async fn soak(events: u64) {
     site.run(&[], async |operator| run(&site.server, operator, events).await).await;
 }
 
-/// The rounds, and the table.
+/// Runs the rounds and prints the table.
 async fn run(server: &ApiServer, operator: &Child, events: u64) {
     println!("{:>9} {:>8} {:>8} {:>10} {:>10}", "events", "s", "RSS KiB", "CPU s", "µs/event");
     let (begun, step) = (Instant::now(), (events / LINES).max(1));
@@ -91,7 +91,7 @@ async fn run(server: &ApiServer, operator: &Child, events: u64) {
     }
 }
 
-/// Until all objects are handled as they are in this round.
+/// Waits until all objects are handled in the state of this round.
 async fn wait(server: &ApiServer, round: u64) {
     let deadline = Instant::now() + ROUND_MAX;
     let is_done = |it: &Value| it.pointer("/status/done/round") == Some(&json!(round));

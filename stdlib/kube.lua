@@ -1,11 +1,11 @@
--- `kube`, as far as it takes functions: see `src/scripting/library/kube/mod.rs` for what each is for. The predicate may wait, so
--- it is called from here, never by the host.
+-- The functions of `kube` that take callbacks; `src/scripting/library/kube/mod.rs` documents them. The predicate may wait, so it is
+-- called from here, never by the host.
 local host = ...
 local kube = {}
 local error, type = error, type
 
--- The error of a function of this file belongs to the line of the script that has called it: past this function, and past
--- the one that has checked the arguments.
+-- The level of the caller in the script, which errors refer to: skips the function of this file and the one that has checked the
+-- arguments.
 local CALLER = 3
 
 function kube.wait(object, predicate, ...)

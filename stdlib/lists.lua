@@ -1,11 +1,11 @@
--- `lists`, as far as it takes functions: see `src/scripting/library/lists.rs` for what each is for. The arguments are checked
--- already. Callbacks may wait, so they are called from here, never by the host.
+-- The functions of `lists` that take callbacks; `src/scripting/library/lists.rs` documents them. The host has already checked the
+-- arguments. Callbacks may wait, so they are called from here, never by the host.
 local lists = {}
 local error, type, tostring = error, type, tostring
 local array = kopf.array
 
--- The error of a function of this file belongs to the line of the script that has called it: past this function, and past
--- the one that has checked the arguments.
+-- The level of the caller in the script, which errors refer to: skips the function of this file and the one that has checked the
+-- arguments.
 local CALLER = 3
 
 function lists.map(list, f)
@@ -98,7 +98,7 @@ function lists.reduce(list, initial, f)
     return value
 end
 
--- The key of an item as a text: maps of JSON have no others.
+-- Returns the key of an item as a string: JSON maps have no other keys.
 local function key_of(name, f, item)
     local key = f(item)
     if type(key) == "string" then
@@ -107,7 +107,7 @@ local function key_of(name, f, item)
     if type(key) == "number" or type(key) == "boolean" then
         return tostring(key)
     end
-    error("lists." .. name .. ": the function must return a text, a number, true or false", CALLER + 1)
+    error("lists." .. name .. ": the function must return a string, a number, true or false", CALLER + 1)
 end
 
 function lists.group_by(list, f)
@@ -132,16 +132,16 @@ function lists.index_by(list, f)
     return index
 end
 
--- Whether one key goes before another. All are numbers, or all are texts.
+-- Returns whether one key sorts before another. All keys are numbers, or all are strings.
 local function goes_before(name, a, b)
     local kind = type(a)
     if kind ~= type(b) or (kind ~= "number" and kind ~= "string") then
-        error("lists." .. name .. ": the function must return numbers only, or texts only", CALLER + 1)
+        error("lists." .. name .. ": the function must return numbers only, or strings only", CALLER + 1)
     end
     return a < b
 end
 
--- Sorts by merging, which keeps equal items in their order; the keys are asked for once.
+-- Merge sort: stable, and each key is computed once.
 function lists.sort_by(list, f)
     local items, keys, count = {}, {}, 0
     for i, item in list do

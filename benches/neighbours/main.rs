@@ -1,11 +1,11 @@
-//! What hostile scripts cost their neighbours: an operator as `kopf run` has it, on one thread, with threads for its scripts.
+//! The effect of hostile scripts on other scripts: an operator as in `kopf run`, on one thread, with threads for its scripts.
 //!
 //! `cargo bench --bench neighbours [-- EVENTS]`. Two well-behaved scripts, one in each language, handle one event every few
-//! milliseconds, alone and beside four calls of one hostile script that is called again as soon as a call ends. Latency is the
-//! time from the change in the cluster until the handler has returned. Beside it: how long `/healthz` takes to answer, asked
-//! from a thread of its own, and the longest pauses between two signs of life for peers and between two renewals of the lease,
+//! milliseconds, alone and alongside four calls of one hostile script, each of which is repeated as soon as it ends. Latency is the
+//! time from the change in the cluster until the handler has returned. Also measures the response time of `/healthz`, requested
+//! from a separate thread, and the longest pauses between two keep-alives for peers and between two renewals of the lease,
 //! which are due every second and every 200 ms.
-#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first unexpected result")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
 mod signs;
@@ -40,16 +40,16 @@ use self::{
 
 const PEERINGS: &str = "clusterkopfpeerings.kopf.dev";
 const LEASES: &str = "leases.coordination.k8s.io";
-/// Events of each play, unless said otherwise.
+/// Default number of events of each run.
 const EVENTS: usize = 400;
-/// One event so often.
+/// Pause between two events.
 const PACE: Duration = Duration::from_millis(5);
-/// Hostile calls side by side.
+/// Number of concurrent hostile calls.
 const CALLS: usize = 4;
-/// What one event may take before the benchmark gives up.
+/// Maximum time of one event, before the benchmark fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The well-behaved ones.
+/// The well-behaved scripts.
 const NEIGHBOURS: [(&str, &str); 2] = [
     (
         "neighbour.lua",
@@ -61,11 +61,11 @@ const NEIGHBOURS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Classes of hostile scripts: the language, and the body of the function that is called.
+/// Classes of hostile scripts: a name, the language, and the body of the function that is called.
 const HOSTILE: [(&str, &str, &str); 12] = [
     ("a loop", "lua", "while true do end"),
     ("a loop in a comparator", "lua", "table.sort({ 3, 2, 1 }, function() while true do end end)"),
-    ("a hoard", "lua", "local t = {} while true do t[#t + 1] = { #t } end"),
+    ("growing memory", "lua", "local t = {} while true do t[#t + 1] = { #t } end"),
     ("deep recursion", "lua", "local function f() return 1 + f() end while true do pcall(f) end"),
     (
         "a pathological pattern",
@@ -73,13 +73,13 @@ const HOSTILE: [(&str, &str, &str); 12] = [
         "string.find(string.rep('a', 40), string.rep('a?', 40) .. string.rep('a', 40))",
     ),
     (
-        "long natives",
+        "long built-in functions",
         "lua",
         "while true do local s = string.rep('x', 4000000); s = string.reverse(s); s = string.upper(s) end",
     ),
     ("a loop", "rhai", "loop {}"),
     ("a loop in a comparator", "rhai", "[3, 2, 1].sort(|a, b| { loop {} })"),
-    ("a hoard", "rhai", "let t = []; loop { t.push(#{ a: [t.len()] }); }"),
+    ("growing memory", "rhai", "let t = []; loop { t.push(#{ a: [t.len()] }); }"),
     ("deep recursion", "rhai", "loop { try { deep(0) } catch { } }"),
     (
         "a long search",
@@ -87,13 +87,13 @@ const HOSTILE: [(&str, &str, &str); 12] = [
         "let s = `a`; s.pad(4000000, 'a'); loop { s.index_of(`aaaaaaaaaaaaaaaaaaaaab`); }",
     ),
     (
-        "long natives",
+        "long built-in functions",
         "rhai",
         "let s = `x`; s.pad(4000000, 'x'); loop { let t = s - 'y'; t.make_upper(); }",
     ),
 ];
 
-/// What one play has measured.
+/// The measurements of one run.
 struct Measured {
     lua: Vec<Duration>,
     rhai: Vec<Duration>,
@@ -104,7 +104,9 @@ struct Measured {
 
 fn main() {
     let events = env::args().find_map(|it| it.parse().ok()).unwrap_or(EVENTS);
-    println!("{events} events each, in milliseconds; the pauses are due every 1000 and 200");
+    println!(
+        "{events} events each, in milliseconds; keep-alives are due every 1000 ms, renewals every 200 ms"
+    );
     println!(
         "{:<31} {:>20} {:>8} {:>20} {:>8} {:>13} {:>7} {:>7}",
         "",
@@ -144,7 +146,7 @@ fn milliseconds(it: Duration) -> f64 {
     it.as_secs_f64() * 1000.0
 }
 
-/// The value below which so many percent are, in milliseconds.
+/// Returns a percentile, in milliseconds.
 fn at(measured: &[Duration], percent: usize) -> f64 {
     let mut sorted = measured.to_vec();
     sorted.sort();
@@ -163,10 +165,10 @@ fn play(hostile: Option<(&str, &str)>, events: usize) -> Measured {
 /// A cluster and its operator.
 struct Cluster {
     env: Environment,
-    /// Where its health is served.
+    /// The port of its health endpoint.
     port: u16,
     scripts: Arc<Timed>,
-    /// Who has answered, about which object, and when.
+    /// Receives which handler has returned, for which object, and when.
     answers: mpsc::Receiver<Answer>,
     /// The hostile handler, if any.
     hostile: Option<Arc<Handler>>,
@@ -205,7 +207,7 @@ impl Cluster {
         Cluster { env, port, scripts, answers, hostile, running, stop, serving }
     }
 
-    /// The hostile calls; each is made again as soon as it ends.
+    /// Starts the hostile calls; each is repeated as soon as it ends.
     fn disturb(&self) -> JoinSet<()> {
         let mut calls = JoinSet::new();
         for hostile in self.hostile.iter().flat_map(|it| std::iter::repeat_n(it, CALLS)) {
@@ -222,7 +224,7 @@ impl Cluster {
         calls
     }
 
-    /// Makes an event; gives who answered, and how long it took.
+    /// Causes an event; returns which handlers were called, and their latencies.
     async fn event(&mut self, name: &str) -> Vec<(String, Duration)> {
         let began = Instant::now();
         create(&self.env, name);
@@ -230,7 +232,7 @@ impl Cluster {
         while told.len() < NEIGHBOURS.len() {
             let answer = timeout(PATIENCE, self.answers.recv()).await.expect("in time");
             let Answer { handler, object, at } = answer.expect("an answer");
-            // What was listed and watched at the start is told twice.
+            // Objects that were both listed and watched at the start are reported twice.
             if object == name {
                 told.push((handler, at.duration_since(began)));
             }
@@ -241,7 +243,7 @@ impl Cluster {
 
 async fn measure(hostile: Option<(&str, &str)>, events: usize) -> Measured {
     let mut cluster = Cluster::open(hostile).await;
-    // The first event is not measured: until then everything starts.
+    // The first event is not measured: it includes the start.
     drop(cluster.event("warm").await);
     let mut calls = cluster.disturb();
     let probe = Probe::start(cluster.port);

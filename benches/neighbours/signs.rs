@@ -1,4 +1,4 @@
-//! Signs of life of the operator: how long its health takes to answer, and how long it is silent.
+//! Signs of life of the operator: the response time of its health endpoint, and the pauses between its keep-alives.
 
 use std::{
     io::{Read as _, Write as _},
@@ -14,7 +14,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// The pauses between moments of one kind.
+/// The longest pause between events of one kind.
 #[derive(Default)]
 pub(crate) struct Pauses {
     last: Option<Timestamp>,
@@ -30,7 +30,7 @@ impl Pauses {
     }
 }
 
-/// Asks for the health, from a thread of its own.
+/// Requests the health endpoint repeatedly, from a separate thread.
 pub(crate) struct Probe {
     thread: thread::JoinHandle<Vec<Duration>>,
     over: Arc<AtomicBool>,

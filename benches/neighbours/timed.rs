@@ -1,4 +1,4 @@
-//! Scripts that tell when a handler of theirs has answered.
+//! Scripts that report when one of their handlers has returned.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use kopf::{
 use serde_json::Value;
 use tokio::{sync::mpsc, time::Instant};
 
-/// That a handler has returned.
+/// Reports that a handler has returned.
 pub(crate) struct Answer {
     pub(crate) handler: String,
     pub(crate) object: String,
     pub(crate) at: Instant,
 }
 
-/// The scripts, and who is told.
+/// The scripts, and the receiver of the reports.
 pub(crate) struct Timed {
     pub(crate) host: ScriptHost,
     pub(crate) tell: mpsc::Sender<Answer>,
@@ -52,7 +52,7 @@ impl Scripts for Timed {
         let call = self.host.call(invocation);
         Box::pin(async move {
             let ended = call.await;
-            // At the end nobody listens.
+            // At the end, the receiver is closed.
             drop(tell.send(Answer { handler, object, at: Instant::now() }).await);
             ended
         })

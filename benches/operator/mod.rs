@@ -1,4 +1,4 @@
-//! The operator of a benchmark: the binary as a process of its own, against an embedded API server, and what Linux knows of it.
+//! The operator of a benchmark: the binary in a separate process, with an embedded API server, and its data in `/proc`.
 
 use std::{
     env, fs,
@@ -14,37 +14,37 @@ use serde_json::json;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// Another binary to measure than the one that was just built, such as the released one.
+/// Environment variable: the binary to measure, such as the released one; default: the one that was just built.
 const BINARY: &str = "KOPF_BINARY";
 
-/// The binary that is measured.
+/// Returns the path of the measured binary.
 #[expect(clippy::disallowed_methods, reason = "a benchmark is the outermost layer")]
 pub(crate) fn binary() -> String {
     env::var(BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_kopf").to_owned())
 }
 
-/// A server and the directory of its operator, which goes with this value.
+/// A server and the directory of its operator, which is deleted on drop.
 pub(crate) struct Site {
     pub(crate) server: ApiServer,
     pub(crate) directory: PathBuf,
 }
 
 impl Site {
-    /// A site of the benchmark of this name.
+    /// Creates the directory of the benchmark with this name.
     pub(crate) fn new(name: &str, server: ApiServer) -> Self {
         let directory = env::temp_dir().join(format!("kopf-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");
         Site { server, directory }
     }
 
-    /// As an editor does: a new file over the old one.
+    /// Saves the script as an editor does: renames a new file over the old one.
     pub(crate) fn save(&self, script: &str) {
         let new = self.directory.join("handlers.lua.new");
         fs::write(&new, script).expect("the script");
         fs::rename(new, self.directory.join("handlers.lua")).expect("the script");
     }
 
-    /// Runs the operator until the acts are over. Its scripts are `handlers.lua` in the directory, or wherever the arguments say.
+    /// Runs the operator until the acts have finished. Its script is `handlers.lua`, unless the arguments name others.
     pub(crate) async fn run<T>(
         &self,
         arguments: &[&str],
@@ -68,7 +68,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // What is left in the directory for temporary files disturbs nobody.
+        // A leftover in the directory for temporary files does no harm.
         drop(fs::remove_dir_all(&self.directory));
     }
 }
@@ -87,16 +87,16 @@ fn start(directory: &Path, arguments: &[&str], url: &str) -> Child {
     command.env("KUBECONFIG", kubeconfig).kill_on_drop(true).spawn().expect("the operator")
 }
 
-/// Seconds of CPU, in all threads.
+/// Returns the CPU time of all threads, in seconds.
 pub(crate) fn cpu(operator: &Child) -> f64 {
-    /// Clock ticks per second in `/proc`, on all usual systems.
+    /// Clock ticks per second in `/proc`, on all common systems.
     const TICKS: f64 = 100.0;
     let stat = proc(operator, "stat");
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
 }
 
-/// A size in KiB, as the kernel counts it: `VmRSS` is the resident memory, `VmHWM` the most there ever was.
+/// Returns a size in KiB, as the kernel counts it: `VmRSS` is the resident memory, `VmHWM` its peak.
 pub(crate) fn memory(operator: &Child, what: &str) -> u64 {
     let status = proc(operator, "status");
     let size = status.lines().find_map(|it| it.strip_prefix(what)?.strip_prefix(':'));

@@ -2,7 +2,7 @@
 
 function create_fn(ctx)
     print("And here we are! Creating: " .. tostring(ctx.spec))
-    return { message = "hello world" } -- goes to status.create_fn
+    return { message = "hello world" } -- is stored in status.create_fn
 end
 
 kopf.on_create("kopfexamples", create_fn)

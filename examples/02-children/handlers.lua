@@ -1,4 +1,4 @@
--- A child: the handler makes a Pod that belongs to the object, and goes with it.
+-- A child object: the handler creates a Pod that belongs to the object and is deleted with it.
 
 function create_fn(ctx)
     local pod = kopf.adopt({
@@ -16,11 +16,11 @@ function create_fn(ctx)
             },
         },
     })
-    -- `adopt` has given it a name that begins with that of the object, its namespace and labels, and a reference to the owner:
+    -- `adopt` has set a name that begins with the name of the object, its namespace and labels, and a reference to the owner:
     -- when the object is deleted, Kubernetes deletes the Pod.
     local child = kube.create(pod)
     ctx.logger:info(`Pod {child.metadata.name} is created.`)
-    return { children = { child.metadata.uid } } -- goes to status.create_fn
+    return { children = { child.metadata.uid } } -- is stored in status.create_fn
 end
 
 kopf.on_create("kopfexamples", create_fn)

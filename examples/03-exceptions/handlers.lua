@@ -1,4 +1,4 @@
--- What an error means: give up, try again later, or try again a few times.
+-- Kinds of errors: permanent, temporary, and unexpected ones with a limited number of retries.
 
 function instant_failure_with_only_a_message(_ctx)
     error(kopf.PermanentError("Fail once and for all."))

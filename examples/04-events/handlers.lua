@@ -1,14 +1,14 @@
--- Kubernetes events about the handled object: what `kubectl describe` shows at its end.
+-- Kubernetes events about the handled object: `kubectl describe` shows them at its end.
 
 function create_fn(ctx)
-    -- With a type of one's own.
+    -- An event with a custom type.
     kopf.event(ctx.body, { type = "SomeType", reason = "SomeReason", message = "Some message" })
 
-    -- The usual types.
+    -- Events with the standard types.
     kopf.info(ctx.body, "SomeReason", "Some message")
     kopf.warn(ctx.body, "SomeReason", "Some message")
 
-    -- Of an error, with its text after the message.
+    -- An event about an error, with its text after the message.
     local ok, problem = pcall(error, kopf.PermanentError("Exception text."))
     if not ok then
         kopf.exception(ctx.body, { exc = problem, reason = "SomeReason", message = "Some exception:" })

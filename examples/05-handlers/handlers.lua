@@ -1,4 +1,4 @@
--- Every kind of change handler, two of some: they are called one after another, in the order of declaration.
+-- Every kind of change handler, some of them twice: they are called one after another, in the order of declaration.
 
 function resume_fn_1(_ctx)
     print("RESUMED 1st")
@@ -28,7 +28,7 @@ function delete_fn_2(_ctx)
     print("DELETED 2nd")
 end
 
--- Also called for a new object: there, the field changes from nothing to its first value.
+-- Also called for a new object: there, the field changes from nil to its first value.
 function field_fn(ctx)
     print(`FIELD CHANGED: {ctx.old or "None"} -> {ctx.new or "None"}`)
 end

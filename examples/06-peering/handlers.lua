@@ -1,4 +1,4 @@
--- One handler that does nothing: what is to be seen is which of several operators calls it.
+-- One handler that does nothing: the log shows which of several operators calls it.
 
 function create_fn(ctx)
 end

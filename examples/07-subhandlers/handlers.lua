@@ -1,4 +1,4 @@
--- One sub-handler for each item of the spec: each succeeds, fails and is retried on its own.
+-- One sub-handler for each item of the spec: each succeeds, fails and is retried separately.
 
 function create_fn(ctx)
     for _, item in ctx.spec.items do

@@ -1,4 +1,4 @@
--- An operator to be tested: see test.sh.
+-- An operator with a test: see test.sh.
 
 function create_fn(ctx)
     ctx.logger:info("Something was logged here.")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the operator on an API server of its own: no cluster is needed, only kopf and kubectl.
+# Tests the operator with a local API server: no cluster is needed, only kopf and kubectl.
 #
 #   examples/09-testing/test.sh [handlers.lua | handlers.rhai]
 set -euo pipefail
@@ -10,14 +10,14 @@ desk=$(mktemp -d)
 operator=$!
 trap 'kill -KILL "$operator" 2>/dev/null || true; rm -rf "$desk"' EXIT
 
-# Waits until the log has a text.
+# Waits until the log contains a string.
 says() {
   for _ in $(seq 300); do
     if grep -qF -- "$1" "$desk/log"; then return; fi
     if ! kill -0 "$operator" 2>/dev/null; then break; fi
     sleep 0.1
   done
-  echo "FAILED: the operator does not say: $1" >&2
+  echo "FAILED: the log does not contain: $1" >&2
   cat "$desk/log" >&2
   exit 1
 }

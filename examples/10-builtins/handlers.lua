@@ -1,8 +1,8 @@
--- Handlers of a kind that Kubernetes brings along: each new pod has half a minute to live.
+-- Handlers of a built-in kind: each new pod is deleted after half a minute.
 
 local SECONDS = 30
 
--- The pods of the cluster itself shall live.
+-- Excludes the pods of the cluster itself.
 local function is_ours(ctx)
     return ctx.namespace:sub(1, 5) ~= "kube-"
 end

@@ -1,6 +1,6 @@
--- Which objects a handler wants: by labels, annotations, fields, and functions.
+-- Filters select the objects of a handler: by labels, annotations, fields, and functions.
 
--- A function that filters gets the value and the same `ctx` as handlers.
+-- A filter function is called with the value and the same `ctx` as handlers.
 local function say_yes(value, ctx)
     return value == "somevalue" and ctx.spec.field ~= nil
 end

@@ -1,6 +1,6 @@
--- Data from outside of the handlers: what an application would pass to the operator that it embeds.
+-- External data for handlers: an application would pass it to the operator that it embeds.
 --
--- The memo of the operator is filled at the start. Each object has a memo of its own, which begins as a copy of it.
+-- A startup handler fills the memo of the operator. Each object has a separate memo, which is initialized with a copy of it.
 
 function startup_fn(ctx)
     ctx.memo.create_tpl = "Hello, {name}!"

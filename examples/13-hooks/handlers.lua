@@ -1,6 +1,6 @@
--- What the operator does for itself: before it looks at the cluster, while it runs, and after it has stopped.
+-- Handlers of the operator itself: before it connects to the cluster, while it runs, and after it has stopped.
 
-local ready = false -- kept by the script while the operator runs
+local ready = false -- kept in the script while the operator runs
 local monitored = {} -- the names of pods, by namespace
 local tasks_count = 0
 
@@ -9,7 +9,7 @@ function startup_fn_simple(ctx)
     ready = true
 end
 
--- The operator waits until it succeeds: nothing is watched before.
+-- The operator waits until this handler succeeds: nothing is watched before.
 function startup_fn_retried(ctx)
     if ctx.retry < 3 then
         error(kopf.TemporaryError(`Going to succeed in {3 - ctx.retry}s`, 1))
@@ -17,7 +17,7 @@ function startup_fn_retried(ctx)
     ctx.logger:info("Starting retried...")
 end
 
--- Instead of the usual ways into a cluster; an error here is final.
+-- Replaces the default authentication; an error here is permanent.
 function login_fn(ctx)
     print("Logging in in 2s...")
     kopf.sleep(2)

@@ -1,6 +1,6 @@
 -- Two daemons for each object: functions that run for as long as the object exists.
 
--- Fails three times, so that you see how daemons are retried.
+-- Fails three times, to show how daemons are retried.
 local function fail_at_first(ctx)
     if ctx.retry < 3 then
         ctx.patch.status.message = `Failed {ctx.retry + 1} times.`
@@ -8,11 +8,11 @@ local function fail_at_first(ctx)
     end
 end
 
--- Looks at its stop flag, and exits by itself.
+-- Checks its stop flag, and exits by itself.
 function background_sync(ctx)
     fail_at_first(ctx)
     for _ = 1, 6 do
-        -- The latest state of the object, whenever it is read.
+        -- `ctx.spec` is always that of the current object.
         print(`=> Ping from a sync daemon: field='{ctx.spec.field}', retry={ctx.retry}`)
         if ctx.stopped:wait(5) then
             break
@@ -21,7 +21,7 @@ function background_sync(ctx)
     ctx.patch.status.message = "Accompanying is finished."
 end
 
--- Knows nothing about stopping, and is cancelled while it sleeps.
+-- Ignores the stop flag, and is cancelled while it sleeps.
 function background_async(ctx)
     fail_at_first(ctx)
     while true do

@@ -1,4 +1,4 @@
--- Functions that are called every few seconds for each object, once it was left alone for a while.
+-- Functions that are called every few seconds for each object, once the object has been unchanged for a while.
 
 function every_few_seconds_sync(ctx)
     ctx.logger:info(`Ping from a sync timer: field='{ctx.spec.field}'`)

@@ -1,4 +1,4 @@
--- Tables in memory, filled from some objects and read by the handlers of others.
+-- In-memory indexes, filled from some objects and read by the handlers of others.
 
 -- Whether each pod is running, by namespace and name.
 function is_running(ctx)
@@ -27,7 +27,7 @@ function intervalled(ctx)
     ctx.patch.status["running-pods"] = running
 end
 
--- Probes see the indexes, too: with --liveness=http://0.0.0.0:8080/healthz, this is what that URL answers.
+-- Probes can read the indexes, too: with --liveness=http://0.0.0.0:8080/healthz, that URL returns these results.
 function pod_count(ctx)
     return #ctx.is_running
 end

@@ -1,4 +1,4 @@
--- All kinds of handlers at once.
+-- All kinds of handlers in one operator.
 
 function startup_fn_simple(ctx)
     ctx.logger:info("Starting in 1s...")
@@ -21,12 +21,12 @@ end
 function create_1(ctx)
     local children = kopf.array()
     kopf.info(ctx.body, "AnyReason")
-    kopf.event(children, "Normal", "SomeReason", "Some message") -- about nobody: nothing is posted
+    kopf.event(children, "Normal", "SomeReason", "Some message") -- an empty list of objects: nothing is posted
     kopf.warn(ctx.body, "SomeReason", "Cannot do something")
     return { ["job1-status"] = 100 }
 end
 
--- Slow, and fails once: meanwhile the others go on.
+-- Slow, and fails once: meanwhile the other handlers are called.
 function create_2(ctx)
     kopf.sleep(1)
     if ctx.retry == 0 then
@@ -35,7 +35,7 @@ function create_2(ctx)
     return { ["job2-status"] = 100 }
 end
 
--- Retried creations have one Pod: its name follows from that of the object.
+-- A retry creates no second Pod: its name is derived from the name of the object.
 function create_pod(ctx)
     local pod = {
         apiVersion = "v1",

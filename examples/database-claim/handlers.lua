@@ -1,10 +1,10 @@
--- A claim gets a database of its own: a Job creates it, a Secret has the credentials.
+-- Creates a separate database for each claim, with a Job, and a Secret with the credentials.
 --
--- The administrator's password never leaves the namespace HOME: the jobs run there. Their SQL may be run again at any time.
+-- The administrator's password never leaves the namespace HOME: the Jobs run there. Their SQL can be run again at any time.
 
-local HOME = "databases" -- with the Secret `postgres-admin`: PGHOST, PGUSER, PGPASSWORD
+local HOME = "databases" -- contains the Secret `postgres-admin`: PGHOST, PGUSER, PGPASSWORD
 local IMAGE = "postgres:17-alpine"
-local CLAIM = "databases.example.com/claim" -- the label of what belongs to a claim
+local CLAIM = "databases.example.com/claim" -- the label of objects that belong to a claim
 
 local PSQL = [[psql -v ON_ERROR_STOP=1 -v db="$DB_NAME" -v role="$DB_USER" -v password="$DB_PASSWORD" <<'SQL']]
 local SQL = {
@@ -20,19 +20,19 @@ SELECT format('DROP ROLE IF EXISTS %I', :'role') \gexec
 ]],
 }
 
--- An object of the claim in HOME.
+-- Returns the reference of an object of the claim in HOME.
 local function at_home(ctx, apiVersion, kind, name, content)
     content.apiVersion, content.kind = apiVersion, kind
     content.metadata = { name = name, namespace = HOME, labels = { [CLAIM] = ctx.uid } }
     return content
 end
 
--- Readable, and like no other.
+-- Returns a readable and unique name.
 local function database_of(ctx)
     return ctx.name:gsub("%W", "_"):sub(1, 40) .. "_" .. ctx.uid:sub(1, 8)
 end
 
--- The credentials; made once, before anything else, and then never changed.
+-- Returns the credentials; they are created once, before anything else, and then never changed.
 local function login_of(ctx)
     local login = at_home(ctx, "v1", "Secret", "login-" .. ctx.uid, {})
     local present = kube.get(login)
@@ -68,7 +68,7 @@ local function job_of(ctx, purpose)
     })
 end
 
--- "Complete" or "Failed"; nothing while it runs.
+-- Returns "Complete" or "Failed" and a message; nil while the Job runs.
 local function outcome(job)
     for _, it in (job.status or {}).conditions or {} do
         if it.status == "True" and (it.type == "Complete" or it.type == "Failed") then
@@ -78,14 +78,14 @@ local function outcome(job)
     return nil
 end
 
--- Goes on only when the Job is done. Until then the handler ends here, and comes back.
+-- Returns only when the Job has finished. Until then, the handler ends here and is retried.
 local function await_job(ctx, purpose, reason)
     local wanted = job_of(ctx, purpose)
     local job = kube.get(wanted) or kube.create(wanted)
     local name = `{HOME}/{job.metadata.name}`
     local state, message = outcome(job)
     if state == "Failed" then
-        kube.delete(job, { propagation = "Background" }) -- the next attempt makes a new one
+        kube.delete(job, { propagation = "Background" }) -- the next attempt creates a new one
         ctx.conditions:set("Ready", false, "JobFailed", `the Job {name} has failed: {message}`)
         kopf.retry(`the Job {name} has failed`, 60)
     elseif not state then
@@ -114,7 +114,7 @@ function release(ctx)
         local login = login_of(ctx)
         await_job(ctx, "drop", "Dropping")
         kube.delete(login)
-    end -- else the database stays, and its login stays in HOME
+    end -- otherwise the database is kept, and its login is kept in HOME
     for purpose in SQL do
         kube.delete(job_of(ctx, purpose), { propagation = "Background" })
     end

@@ -1,4 +1,4 @@
--- Leases of volumes: a claim for each lease, for as long as the lease is there.
+-- Leases of volumes: a claim for each lease, as long as the lease exists.
 
 local PLURAL = "volumeleases"
 local DEFAULT_SIZE = "1Gi"
@@ -66,7 +66,7 @@ kopf.on_login({ retries = 3 }, login)
 kopf.on_cleanup(finish)
 kopf.on_probe({ id = "now" }, tell_the_time)
 
--- What is where.
+-- Indexes and events.
 
 function claims(ctx)
     return { [ctx.namespace .. "/" .. ctx.labels["example.com/lease"]] = ctx.name }
@@ -81,7 +81,7 @@ end
 kopf.index("persistentvolumeclaims", { labels = { ["example.com/lease"] = kopf.PRESENT } }, claims)
 kopf.on_event("persistentvolumeclaims", { labels = { ["example.com/lease"] = kopf.PRESENT } }, note_phase)
 
--- From the first day of a lease to the last.
+-- Changes of leases.
 
 function provide(ctx)
     local size = ctx.spec.size or DEFAULT_SIZE

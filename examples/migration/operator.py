@@ -1,4 +1,4 @@
-"""Leases of volumes: a claim for each lease, for as long as the lease is there."""
+"""Leases of volumes: a claim for each lease, as long as the lease exists."""
 
 import asyncio
 import datetime
@@ -105,7 +105,7 @@ async def tell_the_time(**_):
     return datetime.datetime.now(datetime.timezone.utc).isoformat()
 
 
-# What is where.
+# Indexes and events.
 
 @kopf.index("persistentvolumeclaims", labels={"example.com/lease": kopf.PRESENT})
 async def claims(name, namespace, labels, **_):
@@ -118,7 +118,7 @@ async def note_phase(type, name, status, logger, **_):
         logger.info(f"The claim {name} is {status.get('phase', 'new')}.")
 
 
-# From the first day of a lease to the last.
+# Changes of leases.
 
 @kopf.on.create(PLURAL, retries=5)
 @kopf.on.resume(PLURAL, retries=5)

@@ -1,9 +1,9 @@
--- A Tenant is a namespace with its quota, its administrators and its walls.
+-- A Tenant is a namespace with a quota, administrators and a network policy.
 --
--- `parts` says what should be there, `provision` makes it so. It may be called at any time and any number of times: creation,
--- changes, restarts and repairs are the same to it.
+-- `parts` returns the desired objects, `provision` applies them. `provision` can be called at any time and any number of times: for
+-- creation, changes, restarts and repairs.
 
-local TENANT = "tenancy.example.com/tenant" -- the label of what belongs to a tenant
+local TENANT = "tenancy.example.com/tenant" -- the label of objects that belong to a tenant
 local APPLIED = { field_manager = "namespace-provisioner", force = true }
 
 local function is_ours(ctx, namespace)
@@ -11,7 +11,7 @@ local function is_ours(ctx, namespace)
     return labels ~= nil and labels[TENANT] == ctx.name
 end
 
--- What is in the namespace, by its purpose.
+-- Returns the objects in the namespace, by purpose.
 local function parts(ctx)
     local function part(apiVersion, kind, name, content)
         content.apiVersion, content.kind = apiVersion, kind
@@ -55,7 +55,7 @@ local function make(ctx)
 end
 
 function provision(ctx)
-    -- A namespace that was there before is not ours to change.
+    -- Do not change a namespace that existed before.
     local namespace = kube.get("namespaces", { name = ctx.name })
     if namespace and not is_ours(ctx, namespace) then
         ctx.conditions:set("Ready", false, "NamespaceTaken", `the namespace {ctx.name} belongs to somebody else`)
@@ -64,13 +64,13 @@ function provision(ctx)
     local done, problem = pcall(make, ctx)
     if not done then
         ctx.conditions:set("Ready", false, "ProvisioningFailed", tostring(problem))
-        error(problem, 0) -- and the handler is retried
+        error(problem, 0) -- the handler is retried
     end
     ctx.patch.status.namespace = ctx.name
     ctx.conditions:set("Ready", true, "Provisioned", "all is as it should be")
 end
 
--- The Tenant is held until its namespace is gone, with all that is in it.
+-- Holds the Tenant until its namespace is deleted, with all objects in it.
 function release(ctx)
     local namespace = kube.get("namespaces", { name = ctx.name })
     if not namespace or not is_ours(ctx, namespace) then
@@ -85,5 +85,5 @@ kopf.on_create("tenants", provision)
 kopf.on_update("tenants", provision)
 kopf.on_resume("tenants", provision)
 kopf.on_delete("tenants", release)
--- What somebody has changed or deleted by hand comes back.
+-- Reverts manual changes and deletions.
 kopf.timer("tenants", { id = "repair", interval = 30, initial_delay = 30 }, provision)

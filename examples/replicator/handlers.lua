@@ -1,16 +1,16 @@
--- Copies Secrets and ConfigMaps into other namespaces, and keeps the copies like their source.
+-- Copies Secrets and ConfigMaps into other namespaces, and keeps the copies in sync with their source.
 --
--- The annotation `to` of a source has the namespaces: names or patterns, separated by commas. A copy knows its source by the
--- annotation `from`; what has another one, or none, is never touched.
+-- The annotation `to` of a source lists the namespaces: names or patterns, separated by commas. The annotation `from` of a copy names
+-- its source; objects with another source, or without the annotation, are never touched.
 
 ---@class kopf.Ctx
----@field copies kopf.Index What copies there are, by the uid of their source; for editors.
+---@field copies kopf.Index All copies, by the uid of their source; for editors.
 
 local TO = "replicator.example.com/to"
 local FROM = "replicator.example.com/from"
 local SOURCE = "replicator.example.com/source" -- the label of copies: the uid of the source
 
--- Whether a name fits one of the patterns. A `*` stands for any text.
+-- Whether a name matches one of the patterns. A `*` matches any string.
 local function fits(name, patterns)
     for pattern in patterns:gmatch("[^%s,]+") do
         local head, tail = pattern:match("^([^*]*)%*([^*]*)$")
@@ -43,7 +43,7 @@ local function copy(kind, source, namespace)
     }
     local present = kube.get(wanted)
     if not present then
-        -- If somebody else is faster, this is an error, and nothing is overwritten.
+        -- If another client is faster, this is an error, and nothing is overwritten.
         kube.create(wanted)
         return
     end
@@ -52,12 +52,12 @@ local function copy(kind, source, namespace)
         kopf.warn(source, "NotReplicated", `{kind} {namespace}/{source.metadata.name} is not a copy of this one`)
         return
     end
-    -- A conflict if it has changed since we looked at it.
+    -- This is a conflict if the object has changed since it was read.
     wanted.metadata.resourceVersion = present.metadata.resourceVersion
     kube.replace(wanted)
 end
 
--- The copies of an object that are in memory, by the index below.
+-- Returns the copies of an object, from the index below.
 local function copies_of(ctx)
     return ctx.copies[ctx.uid] or {}
 end
@@ -66,7 +66,7 @@ local function remove(it)
     kube.delete({ apiVersion = "v1", kind = it.kind, metadata = { name = it.name, namespace = it.namespace } }, { uid = it.uid })
 end
 
--- Makes all copies of a source, and removes those that are too many.
+-- Creates or updates all copies of a source, and removes those that are no longer needed.
 function replicate(ctx)
     local patterns = ctx.annotations[TO]
     for namespace, phases in ctx.places do
@@ -81,14 +81,14 @@ function replicate(ctx)
     end
 end
 
--- The source is deleted, or is a source no more.
+-- Removes all copies: the source is deleted, or no longer has the annotation.
 function withdraw(ctx)
     for _, it in copies_of(ctx) do
         remove(it)
     end
 end
 
--- A new namespace gets its copies at once. Should this fail, the timer makes up for it.
+-- Creates the copies in a new namespace at once. If this fails, the timer creates them later.
 function welcome(ctx)
     if ctx.type ~= "ADDED" then
         return
@@ -105,7 +105,7 @@ function welcome(ctx)
     end
 end
 
--- What is remembered of all namespaces, sources and copies, so that nobody has to ask.
+-- Indexes of all namespaces, sources and copies, so that no requests are needed to find them.
 function places(ctx)
     return { [ctx.name] = ctx.status.phase }
 end
@@ -132,7 +132,7 @@ for _, names in { { kind = "Secret", plural = "secrets" }, { kind = "ConfigMap",
     kopf.on_resume(plural, { annotations = is_source, param = kind }, replicate)
     kopf.timer(plural, { id = "repair", annotations = is_source, param = kind, interval = 60, initial_delay = 60 }, replicate)
     kopf.on_delete(plural, { annotations = is_source }, withdraw)
-    -- The annotation was removed: seen by the copies that are left. Nothing is written to objects of others.
+    -- The annotation was removed: the remaining copies show this. Nothing is written to objects without the annotation.
     kopf.on_event(plural, {
         id = "abandon",
         annotations = { [TO] = kopf.ABSENT },

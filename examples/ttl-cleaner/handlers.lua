@@ -1,14 +1,14 @@
--- Deletes objects whose time has come: those with an annotation such as `ttl: 2h`.
+-- Deletes objects after their time to live: those with an annotation such as `ttl: 2h`.
 
 local KINDS = { "configmaps", "pods", "jobs.batch" }
-local INTERVAL = 10 -- seconds between two looks at an object
-local DRY_RUN = false -- true: only say what would be deleted
+local INTERVAL = 10 -- seconds between two checks of an object
+local DRY_RUN = false -- true: only log what would be deleted
 
 function clean(ctx)
     local ttl = ctx.annotations.ttl
     local understood, seconds = pcall(time.duration, ttl)
     if not understood then
-        -- Said once for each value, not at each look.
+        -- Report this once for each value, not at each check.
         if ctx.memo.refused ~= ttl then
             ctx.memo.refused = ttl
             kopf.warn(ctx.body, "InvalidTTL", `the annotation ttl is a duration such as "90s", "2h" or "7d", not "{ttl}"`)
@@ -24,7 +24,7 @@ function clean(ctx)
         return
     end
     ctx.logger:info(`Deleted: its time to live, {ttl}, is over.`)
-    -- Only this very object, not a new one of the same name.
+    -- Delete only this object, not a new one with the same name.
     kube.delete(ctx.body, { uid = ctx.uid, propagation = "Background" })
 end
 

@@ -1,4 +1,4 @@
-//! Bodies of writes: JSON and YAML, for native and custom kinds, and the checks of their metadata.
+//! Bodies of writes: JSON and YAML, for native and custom kinds, and the validation of their metadata.
 #![no_main]
 
 use kopf_apiserver::fuzzing;

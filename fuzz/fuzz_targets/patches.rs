@@ -1,4 +1,4 @@
-//! Patches of all types on an object with and without a schema, and the checks of what comes out.
+//! Patches of all types on an object with and without a schema, and the validation of the results.
 #![no_main]
 
 use kopf_apiserver::fuzzing;

@@ -1,8 +1,8 @@
-//! Whole requests to the server in process, split by zero bytes: a method, a path with a query, a content type (and what is
-//! accepted, behind a tab), and a body, one per line.
+//! Whole requests to the server in process, separated by zero bytes: a method, a path with a query, a content type (with the
+//! accepted type after a tab), and a body, one per line.
 //!
-//! The server is a cluster with everything: native kinds, two open custom kinds as in `src/apiserver/tests/exchanges/setup/`, and one with a
-//! schema full of rules.
+//! The server has native kinds, two custom kinds with an open schema as in `src/apiserver/tests/exchanges/setup/`, and one with many
+//! validation rules.
 #![no_main]
 
 use std::time::Duration;
@@ -15,15 +15,15 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-/// How many requests of one input are sent.
+/// Maximum number of requests of one input.
 const REQUESTS_MAX: usize = 16;
-/// Of virtual time: a watch without an end is cut here. Longer than the pause between bookmarks.
+/// Maximum virtual time of a response: endless watches are closed then. Longer than the pause between bookmarks.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// What the server is asked first: pairs of a path and a body to POST there.
+/// The first requests to the server: pairs of a path and a body to POST there.
 const SETUP: &str = include_str!("setup.json");
 
 fuzz_target!(|data: &[u8]| {
-    // On a paused clock, waiting takes no time.
+    // With a paused clock, waiting takes no real time.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime");
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
     });
 });
 
-/// Gives the status; zero if it is no request.
+/// Sends a request and returns the status; zero if the request is invalid.
 async fn send(
     server: &ApiServer,
     (method, uri): (&[u8], &[u8]),
@@ -56,7 +56,7 @@ async fn send(
     status
 }
 
-/// A new server with what the input speaks of: definitions take longer than requests.
+/// Returns a new server with only the CRDs that occur in the input: CRDs take longer than requests.
 async fn server(input: &[u8]) -> ApiServer {
     let server = ApiServer::builder().cluster(true).webhooks(Post::new(webhook)).build();
     let setup: Vec<(String, Value)> = serde_json::from_str(SETUP).expect("a list");
@@ -73,7 +73,7 @@ async fn server(input: &[u8]) -> ApiServer {
     server
 }
 
-/// Webhooks answer what their URLs say.
+/// Responds as the URL of the webhook requests.
 async fn webhook(target: Target, review: bytes::Bytes) -> Result<bytes::Bytes, String> {
     let review: Value = serde_json::from_slice(&review).expect("a review");
     let url = target.url;

@@ -1,4 +1,4 @@
-//! Values of the host through scripts in both languages and back: equal, or refused in the same words.
+//! Values of the host, passed through scripts in both languages and back: equal, or rejected with the same message.
 #![no_main]
 
 use kopf::testing::seam::{Seam, value_of};

@@ -1,4 +1,4 @@
-//! Label and field selectors, in queries as they come.
+//! Label and field selectors, in unparsed queries.
 #![no_main]
 
 use kopf_apiserver::fuzzing;

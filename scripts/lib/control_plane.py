@@ -1,4 +1,4 @@
-"""A control plane of a real API server, and processes that are measured against it: what the scripts here share."""
+"""A control plane with a real API server, and processes that are measured with it: shared by the scripts here."""
 import base64, http.client, json, os, shutil, signal, ssl, subprocess, sys, tempfile, threading, time
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +29,7 @@ def by_hand():
 
 @contextmanager
 def control_plane():
-    """A directory for everything, and a control plane in it; both are gone afterwards."""
+    """A directory with a control plane in it; both are removed afterwards."""
     directory = tempfile.mkdtemp(prefix="kopf-bench-")
     try:
         plane = Plane(str(Path(directory) / "plane"))
@@ -42,7 +42,7 @@ def control_plane():
 
 
 def in_parallel(names, action):
-    """Calls the action for each name, from several threads."""
+    """Calls the action for each name, in several threads."""
     def some(names):
         for name in names:
             action(name)
@@ -52,7 +52,7 @@ def in_parallel(names, action):
 
 
 class Plane:
-    """A control plane of our own, and one connection per thread to it."""
+    """A separate control plane, and one connection per thread to it."""
 
     def __init__(self, directory):
         up = os.environ.get("ENVTEST") or str(ROOT / "scripts/envtest/up")
@@ -88,7 +88,7 @@ class Plane:
         return json.loads(text)
 
     def create(self, names, size):
-        """Creates objects from several threads. Returns the time it took, in seconds."""
+        """Creates objects in several threads. Returns the duration in seconds."""
         padding = {f"field{it}": {"name": f"name-{it}", "value": it, "list": ["a", "b"]} for it in range(size // 60)}
         start = time.monotonic()
         in_parallel(names, lambda name: self.ask("POST", OBJECTS, {
@@ -124,7 +124,7 @@ class Operator:
         self.child = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment)
 
     def wait_until_called(self, times=1):
-        """The time from the start until handlers have printed their line so often."""
+        """Returns the time from the start until handlers have printed their line this often."""
         while self.calls() < times:
             if self.child.poll() is not None or time.monotonic() - self.start > DEADLINE:
                 sys.exit(f"error: no handler was called:\n{os.pread(self.log.fileno(), 4000, 0).decode()}")

@@ -1,4 +1,4 @@
-"""An HTTP proxy in front of an API server: slow PATCHes, and watches that expire when told so."""
+"""An HTTP proxy in front of an API server: delays PATCHes, and lets watches expire on request."""
 import http.client, http.server, json, socket, threading, time
 
 EXPIRED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old resource version"}
@@ -6,7 +6,7 @@ HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "host", "keep
 
 
 class Proxy:
-    """Serves on a free port of 127.0.0.1 until closed. Requests go on with the token of the control plane."""
+    """Serves on a free port of 127.0.0.1 until closed. Requests are forwarded with the token of the control plane."""
 
     def __init__(self, plane, patch_delay):
         proxy = self
@@ -59,7 +59,7 @@ class Proxy:
         upstream.close()
 
     def stream(self, request, upstream, response):
-        """Passes on whole lines, so that an error can follow any of them."""
+        """Forwards whole lines, so that an error can follow any of them."""
         request.send_header("Transfer-Encoding", "chunked")
         request.end_headers()
         request.wfile.flush()
@@ -74,13 +74,13 @@ class Proxy:
             with turn:
                 request.wfile.write(b"0\r\n\r\n")
         except (OSError, ValueError, http.client.HTTPException):
-            pass  # one of both sides has gone, or the watch has expired
+            pass  # one of both sides has disconnected, or the watch has expired
         finally:
             with self.lock:
                 self.watches.pop(request, None)
 
     def expire(self, resource):
-        """Ends the watches of a resource with `410 Gone`. Returns how many there were."""
+        """Ends the watches of a resource with `410 Gone`. Returns their number."""
         with self.lock:
             found = [(it, *ends) for it, ends in self.watches.items() if f"/{resource}?" in it.path]
         for request, turn, upstream in found:

@@ -1,4 +1,4 @@
-# Sourced by scripts/verify-NAME: goes to the top of the repository; `passed TEXT` prints the result as docs/performance.md records it.
+# Sourced by scripts/verify-NAME: changes to the top of the repository; `passed TEXT` prints the result in the form of docs/performance.md.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[1]}")/.."
 

@@ -2,9 +2,9 @@
 //
 //     luau-check DEFINITIONS SCRIPT...
 //
-// Both of its solvers (luau-lsp has the old one by default, luau-analyze the new one) look at each script in both modes. A line
-// for each finding goes to stdout: `old strict: handlers.lua:1:10: what is wrong`. The code is 1 if there is one, 2 if the
-// definitions themselves are wrong or a file cannot be read.
+// Both solvers (luau-lsp uses the old one by default, luau-analyze the new one) check each script in both modes. Each finding is printed
+// to stdout: `old strict: handlers.lua:1:10: what is wrong`. The exit code is 1 if there are findings, 2 if the definitions themselves
+// are invalid or a file cannot be read.
 
 #include "Luau/BuiltinDefinitions.h"
 #include "Luau/ConfigResolver.h"
@@ -81,7 +81,7 @@ struct Definitions
     std::string text;
 };
 
-/// Prints what one solver finds in one mode; gives how much it is.
+/// Prints the findings of one solver in one mode; returns their number.
 size_t check(Luau::SolverMode solver, Luau::Mode mode, const Definitions& definitions, const Files& scripts)
 {
     std::string label = solver == Luau::SolverMode::New ? "new " : "old ";

@@ -1,6 +1,5 @@
-// Prints what the Go types of the native kinds say and OpenAPI does not: which fields are left out when empty, which are
-// pointers, in which order they are written, how Go names them (errors of decoding are worded with these names), and their
-// numbers in protobuf.
+// Prints the facts of the Go types of the native kinds that OpenAPI does not have: which fields are omitted when empty, which are
+// pointers, in which order they are written, their Go names (which decoding errors contain), and their numbers in protobuf.
 // Run by scripts/native-schemas. `go run -mod=mod . bodies` prints bodies in protobuf and in JSON instead, for tests.
 package main
 
@@ -77,8 +76,8 @@ func code(t reflect.Type) string {
 	panic(t.String())
 }
 
-// number prints the number of a field in protobuf, after those of the embedded structs around it: `#2.7`. What a message
-// must know beyond its JSON form follows as a letter.
+// number returns the number of a field in protobuf, after those of the embedded structs around it: `#2.7`. A letter follows for
+// messages that differ from their JSON form.
 func number(f reflect.StructField, around string) string {
 	tag := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(tag) < 2 {
@@ -87,7 +86,7 @@ func number(f reflect.StructField, around string) string {
 	return around + map[bool]string{true: "#", false: "."}[around == ""] + tag[1]
 }
 
-// union tells which of the schemas that are one of several things it is.
+// union returns the kind of a schema that is one of several types.
 func union(t reflect.Type) string {
 	if t.Kind() == reflect.Ptr || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		return union(t.Elem())
@@ -106,7 +105,7 @@ func fields(t reflect.Type, prefix, around string) [][]string {
 		if f.Anonymous && tag[0] == "" {
 			embedded := fields(f.Type, prefix+f.Name+": ", number(f, around))
 			if f.Tag.Get("protobuf") == "" {
-				// The envelope has the kind and the version, not the message.
+				// The envelope has the kind and the version; the message does not.
 				for _, it := range embedded {
 					it[2] = strings.Split(it[2], "#")[0]
 				}

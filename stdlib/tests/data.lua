@@ -19,7 +19,7 @@ fails(function() json.encode({ a = { print } }) end, "json.encode: `value`.a[1]:
 fails(function() json.encode(1, { prety = true }) end, "json.encode: there is no option `prety`; did you mean `pretty`?")
 fails(function() json.decode() end, "json.decode: `text` is missing: expected a string")
 fails(function() json.decode(5) end, "json.decode: `text`: expected a string, got 5")
-fails(function() json.decode("\255") end, "json.decode: `text`: expected a string, got bytes that are no text")
+fails(function() json.decode("\255") end, "json.decode: `text`: expected a string, got bytes that are not UTF-8")
 fails(function() json.decode("1", 2, 3) end, "json.decode: too many arguments, 3: expected json.decode(text)")
 fails(function() json.decod("1") end, "there is no json.decod; did you mean `json.decode`?")
 
@@ -30,7 +30,7 @@ check(yaml.decode_all("a: 1\n---\n---\nb: 2\n"), { { a = 1 }, { b = 2 } })
 check(yaml.decode(yaml.encode({ a = { "1", 1, true, "true", "x: y", "" }, b = {} })), { a = { "1", 1, true, "true", "x: y", "" }, b = {} })
 check(#yaml.decode_all(yaml.encode_all({ { a = 1 }, { b = 2 } })), 2)
 check(yaml.decode("a: &x [1]\nb: *x"), { a = { 1 }, b = { 1 } })
-fails(function() yaml.decode("a: 1\n---\nb: 2") end, "yaml.decode: there are 2 documents; yaml.decode_all gives all of them")
+fails(function() yaml.decode("a: 1\n---\nb: 2") end, "yaml.decode: there are 2 documents; use yaml.decode_all")
 local bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 for i = 1, 8 do
     bomb ..= string.format("a%d: &a%d [%s]\n", i, i, string.rep("*a" .. (i - 1), 9, ","))
@@ -45,7 +45,7 @@ check(base64.decode("aGVsbG8"), "hello")
 check(base64.decode("aGVs\nbG8="), "hello")
 check(#base64.decode_bytes("__4"), 2)
 check(base64.encode(base64.decode_bytes("//4=")), "//4=")
-fails(function() base64.decode("//4=") end, "base64.decode: the content is not UTF-8; base64.decode_bytes gives it as it is")
+fails(function() base64.decode("//4=") end, "base64.decode: the content is not UTF-8; use base64.decode_bytes")
 check(pcall(base64.decode, "a*b"), false)
 
 check(hash.sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")

@@ -59,12 +59,12 @@ check(numbers, { 3, 1, 2 })
 fails(function() lists.map(numbers) end, "lists.map: `change` is missing: expected a function")
 fails(function() lists.map(5, double) end, "lists.map: `list`: expected a list, got a number")
 fails(function() lists.flat_map(numbers, double) end, "lists.flat_map: the function must return a list")
-fails(function() lists.sort_by({ 1, "a" }, function(it) return it end) end, "lists.sort_by: the function must return numbers only, or texts only")
-fails(function() lists.group_by(numbers, function() return {} end) end, "lists.group_by: the function must return a text, a number, true or false")
+fails(function() lists.sort_by({ 1, "a" }, function(it) return it end) end, "lists.sort_by: the function must return numbers only, or strings only")
+fails(function() lists.group_by(numbers, function() return {} end) end, "lists.group_by: the function must return a string, a number, true or false")
 fails(function() lists.range(1, 1000000) end, "lists.range: the result would have more than 100000 items")
 fails(function() lists.map(numbers, function() error("mine", 0) end) end, "mine")
 
--- A module by the name of a library is the library, and a callback may wait.
+-- `require` with the name of a library returns the library, and callbacks may wait.
 check(require("lists") == lists, true)
 check(require("kopf/json").encode({ 1 }), "[1]")
 check(lists.map({ 1 }, function(n) kopf.sleep(1) return n end), { 1 })

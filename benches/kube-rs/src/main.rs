@@ -1,4 +1,4 @@
-//! Handles creations as the scripts of `scripts/bench` do: one line, one PATCH that remembers, one PATCH with the result.
+//! Handles creations like the scripts of `scripts/bench`: a log line, a PATCH with the last handled state, a PATCH with the result.
 //!
 //! Runs on tokio's runtime of several threads, as operators written by hand do; with the argument `current-thread` on a single one.
 
@@ -11,9 +11,9 @@ use kube::{
 };
 use serde_json::json;
 
-/// What says that an object has been handled.
+/// The annotation that marks an object as handled.
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
-/// How many objects are handled at the same time.
+/// Maximum number of objects that are handled concurrently.
 const CONCURRENCY: usize = 64;
 
 fn main() -> anyhow::Result<()> {
@@ -27,7 +27,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run() -> anyhow::Result<()> {
-    // An error means that somebody else has chosen one.
+    // An error means that a provider was already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::try_default().await?;
     let kind = GroupVersionKind::gvk("kopf.dev", "v1", "KopfExample");

@@ -15,12 +15,12 @@ const READING: GeneralPurposeConfig =
 
 pub(super) const LIBRARY: Library = Library {
     name: "base64",
-    doc: "Base64, as the data of Secrets.",
+    doc: "Base64, as in the data of Secrets.",
     functions: &[
         immediate(
             "encode",
-            "The Base64 of a text or of bytes: `base64.encode(\"hello\")` is `aGVsbG8=`.",
-            &[required("data", Type::Bytes, "What is encoded.")],
+            "Encodes a string or bytes as Base64: `base64.encode(\"hello\")` is `aGVsbG8=`.",
+            &[required("data", Type::Bytes, "The string or bytes to encode.")],
             Type::Text,
             |call| Ok(encode(call).into()),
         )
@@ -28,26 +28,26 @@ pub(super) const LIBRARY: Library = Library {
             optional(
                 "url",
                 Type::Boolean,
-                "With `-` and `_` instead of `+` and `/`; false if left out.",
+                "Use `-` and `_` instead of `+` and `/`; default: false.",
             ),
-            optional("padding", Type::Boolean, "With `=` at the end; true if left out."),
+            optional("padding", Type::Boolean, "End with `=` as padding; default: true."),
         ]),
         immediate(
             "decode",
-            "The text that is encoded, which must be UTF-8. Both alphabets are read, with padding or without; line breaks are left out.",
+            "Decodes Base64 to a string, which must be UTF-8. Accepts both alphabets, with or without padding; ignores line breaks.",
             &[required("text", Type::Text, "Base64.")],
             Type::Text,
             |call| {
                 let text = String::from_utf8(decode(call)?);
                 let text = text.map_err(|_problem| {
-                    Failure::from("the content is not UTF-8; base64.decode_bytes gives it as it is")
+                    Failure::from("the content is not UTF-8; use base64.decode_bytes")
                 })?;
                 Ok(Value::from(text).into())
             },
         ),
         immediate(
             "decode_bytes",
-            "The bytes that are encoded: a string in Lua, a blob in Rhai.",
+            "Decodes Base64 to bytes: a string in Lua, a blob in Rhai.",
             &[required("text", Type::Text, "Base64, as for `base64.decode`.")],
             Type::Bytes,
             |call| Ok(Datum::Bytes(decode(call)?)),

@@ -5,18 +5,18 @@ use serde_json::Value;
 use super::{Call, Library, Outcome, Parameter, Type, bounds::equal, immediate, optional};
 use crate::scripting::text::shown;
 
-const WHAT: Parameter = optional("what", Type::Text, "What it is about, for the message.");
+const WHAT: Parameter = optional("what", Type::Text, "A description, for the error message.");
 
 pub(super) const LIBRARY: Library = Library {
     name: "check",
-    doc: "What must be true in a test, or in a handler: an error tells what is not, and in which line it was asked. See `kopf.test`.",
+    doc: "Assertions, for tests and handlers. A failed assertion raises an error with the difference and the line. See `kopf.test`.",
     functions: &[
         immediate(
             "equal",
-            "Two values have the same content: `check.equal(note.data.text, \"hello\")`.",
+            "Asserts that two values have the same content: `check.equal(note.data.text, \"hello\")`.",
             &[
-                optional("actual", Type::Any, "The value that there is."),
-                optional("expected", Type::Any, "The value that there should be."),
+                optional("actual", Type::Any, "The actual value."),
+                optional("expected", Type::Any, "The expected value."),
                 WHAT,
             ],
             Type::Nothing,
@@ -29,8 +29,11 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "that",
-            "A value is true, or at least there: `check.that(note.metadata.labels.seen, \"it is labelled\")`.",
-            &[optional("value", Type::Any, "What must be neither false nor nothing."), WHAT],
+            "Asserts that a value is true, or at least present: `check.that(note.metadata.labels.seen, \"it is labelled\")`.",
+            &[
+                optional("value", Type::Any, "The value, which must be neither false nor nil."),
+                WHAT,
+            ],
             Type::Nothing,
             |call| {
                 let value = call.value("value");

@@ -12,23 +12,27 @@ use super::{
 use crate::logic::diff;
 use crate::scripting::{refused::DEPTH_MAX, text::shown};
 
-const VALUE: Parameter = required("value", Type::Any, "A map or a list; it stays as it is.");
+const VALUE: Parameter = required("value", Type::Any, "A map or a list; it is not changed.");
 const PATH: Parameter = required(
     "path",
     Type::Any,
-    "A text such as `a.b[0].c`, where places in lists count from 0, or a list of keys and places: at most 128 steps; more are an error.",
+    "A string such as `a.b[0].c`, where list indexes count from 0, or a list of keys and indexes: at most 128 steps; more are an error.",
 );
-const KEYS: Parameter = required("keys", Type::List, "Names of fields of the first level.");
-const MAP: Parameter = required("map", Type::Map, "A map; it stays as it is.");
+const KEYS: Parameter = required("keys", Type::List, "Names of top-level fields.");
+const MAP: Parameter = required("map", Type::Map, "A map; it is not changed.");
 
 pub(super) const LIBRARY: Library = Library {
     name: "deep",
-    doc: "Maps and lists in maps and lists. Nothing changes what is passed; what is returned is new.",
+    doc: "Functions for nested maps and lists. They do not change their arguments, but return new values.",
     functions: &[
         immediate(
             "get",
-            "What is at a path; nothing, or the default, if it is not there: `deep.get(pod, \"spec.containers[0].image\")`.",
-            &[VALUE, PATH, optional("default", Type::Any, "What to give if nothing is there.")],
+            "Returns the value at a path, or the default if there is none: `deep.get(pod, \"spec.containers[0].image\")`.",
+            &[
+                VALUE,
+                PATH,
+                optional("default", Type::Any, "The result if there is no value; default: nil."),
+            ],
             Type::Any,
             |call| {
                 let found = get(call.value("value"), &path(call)?);
@@ -37,15 +41,15 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "has",
-            "Whether something is at a path.",
+            "Returns whether there is a value at a path.",
             &[VALUE, PATH],
             Type::Boolean,
             |call| Ok(Value::from(get(call.value("value"), &path(call)?).is_some()).into()),
         ),
         immediate(
             "set",
-            "A copy with a value at a path; maps are made on the way. The place after the last item of a list adds one.",
-            &[VALUE, PATH, required("new", Type::Any, "The value to put there.")],
+            "Returns a copy with a value set at a path; creates missing maps. The index after the last item of a list appends an item.",
+            &[VALUE, PATH, required("new", Type::Any, "The value to set.")],
             Type::Any,
             |call| {
                 let mut copy = call.value("value").clone();
@@ -55,7 +59,7 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "remove",
-            "A copy without what is at a path.",
+            "Returns a copy without the value at a path.",
             &[VALUE, PATH],
             Type::Any,
             |call| {
@@ -66,9 +70,8 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "merge",
-            "One map with the fields of both; maps in maps are merged too, everything else is taken from the second one. \
-             Null in the second one removes a field, as in a merge patch.",
-            &[MAP, required("over", Type::Map, "The map that goes first.")],
+            "Merges two maps; nested maps are merged too, all other values are taken from the second one. Null in the second one removes a field, as in a merge patch.",
+            &[MAP, required("over", Type::Map, "The first map.")],
             Type::Map,
             |call| {
                 let mut merged = call.value("map").clone();
@@ -78,39 +81,47 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "equal",
-            "Whether two values are the same data: the order of fields does not matter, `1` and `1.0` are the same.",
-            &[required("a", Type::Any, "One of them."), required("b", Type::Any, "The other one.")],
+            "Returns whether two values are the same data: the order of fields does not matter, `1` and `1.0` are equal.",
+            &[required("a", Type::Any, "A value."), required("b", Type::Any, "Another value.")],
             Type::Boolean,
             |call| Ok(Value::from(equal(call.value("a"), call.value("b"))).into()),
         ),
         immediate(
             "copy",
-            "A copy that shares nothing with the original, also of a read-only part of an object.",
+            "Returns a copy that shares nothing with the original; also of read-only parts of an object.",
             &[VALUE],
             Type::Any,
             |call| Ok(call.value("value").clone().into()),
         ),
         immediate(
             "diff",
-            "What turns one value into another: a list of `{op, field, old, new}` as in `ctx.diff`. Null is the same as absent.",
+            "Returns the differences between two values: a list of `{op, field, old, new}` as in `ctx.diff`. Null is treated like a missing field.",
             &[
-                required("old", Type::Any, "The value before."),
-                required("new", Type::Any, "The value after."),
+                required("old", Type::Any, "The old value."),
+                required("new", Type::Any, "The new value."),
             ],
             Type::List,
             |call| Ok(differences(call)?.into()),
         ),
-        immediate("keys", "The names of the fields, sorted.", &[MAP], Type::List, |call| {
+        immediate("keys", "Returns the sorted names of the fields.", &[MAP], Type::List, |call| {
             let mut keys: Vec<_> = call.map("map").into_iter().flat_map(Map::keys).collect();
             keys.sort();
             Ok(keys.into_iter().map(String::as_str).collect::<Value>().into())
         }),
-        immediate("pick", "A copy with these fields only.", &[MAP, KEYS], Type::Map, |call| {
-            Ok(only(call, |is_named| is_named))
-        }),
-        immediate("omit", "A copy without these fields.", &[MAP, KEYS], Type::Map, |call| {
-            Ok(only(call, |is_named| !is_named))
-        }),
+        immediate(
+            "pick",
+            "Returns a copy with these fields only.",
+            &[MAP, KEYS],
+            Type::Map,
+            |call| Ok(only(call, |is_named| is_named)),
+        ),
+        immediate(
+            "omit",
+            "Returns a copy without these fields.",
+            &[MAP, KEYS],
+            Type::Map,
+            |call| Ok(only(call, |is_named| !is_named)),
+        ),
     ],
 };
 

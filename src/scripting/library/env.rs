@@ -7,17 +7,17 @@ use crate::logic::grants::Denied;
 
 pub(super) const LIBRARY: Library = Library {
     name: "env",
-    doc: "Variables of the process, as far as `--allow-env` grants them.",
+    doc: "Environment variables that are granted with `--allow-env`.",
     functions: &[
         Function {
             name: "get",
-            doc: "The value of a variable, or the default if it is not set.",
+            doc: "Returns the value of a variable, or the default if it is not set.",
             parameters: &[
                 required("name", Type::Name, "The name of the variable."),
                 optional(
                     "default",
                     Type::Any,
-                    "What to give if it is not set; nothing if left out.",
+                    "The result if the variable is not set; default: nil.",
                 ),
             ],
             options: &[],
@@ -26,7 +26,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "all",
-            doc: "All variables that are granted.",
+            doc: "Returns all granted variables that are set, by name.",
             parameters: &[],
             options: &[],
             returns: Type::Map,

@@ -15,11 +15,11 @@ use crate::logic::grants::{Access, Denied, normal};
 
 pub(super) const LIBRARY: Library = Library {
     name: "files",
-    doc: "Files and directories that can be read, as far as `--allow-read` grants them.",
+    doc: "Reads files and directories that are granted with `--allow-read`.",
     functions: &[
         Function {
             name: "read",
-            doc: "The text of a file.",
+            doc: "Reads a UTF-8 file.",
             parameters: PATH,
             options: &[],
             returns: Type::Text,
@@ -27,7 +27,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "read_json",
-            doc: "The content of a JSON file.",
+            doc: "Reads and parses a JSON file.",
             parameters: PATH,
             options: &[],
             returns: Type::Any,
@@ -35,7 +35,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "read_yaml",
-            doc: "The content of a YAML file.",
+            doc: "Reads and parses a YAML file.",
             parameters: PATH,
             options: &[],
             returns: Type::Any,
@@ -43,7 +43,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "list",
-            doc: "The names in a directory, sorted; an error if there are more than 10000.",
+            doc: "Returns the sorted names in a directory; an error if there are more than 10000.",
             parameters: PATH,
             options: &[],
             returns: Type::List,
@@ -53,7 +53,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "exists",
-            doc: "Whether there is a file or a directory.",
+            doc: "Returns whether a file or a directory exists.",
             parameters: PATH,
             options: &[],
             returns: Type::Boolean,
@@ -66,7 +66,11 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-const PATH: &[Parameter] = &[required("path", Type::Name, "Absolute, or from where `kopf` runs.")];
+const PATH: &[Parameter] = &[required(
+    "path",
+    Type::Name,
+    "An absolute path, or a path relative to the working directory of `kopf`.",
+)];
 
 /// Larger directories are no configuration.
 const NAMES_MAX: usize = 10_000;
@@ -98,11 +102,11 @@ fn read(access: &Access, path: &str, bytes_max: usize) -> Result<String, String>
     let file = find(access, path)?.map_err(told)?;
     let kind = fs::metadata(&file).map_err(told)?;
     if kind.is_dir() {
-        return Err(format!("{path} is a directory; files.list gives the names in it"));
+        return Err(format!("{path} is a directory; use files.list"));
     }
     if !kind.is_file() {
         // A pipe would never end.
-        return Err(format!("{path} is no file"));
+        return Err(format!("{path} is not a regular file"));
     }
     let most = u64::try_from(bytes_max).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
@@ -170,7 +174,7 @@ fn told(path: &str, error: &io::Error) -> String {
         return format!("there is no {path}");
     }
     if error.kind() == io::ErrorKind::PermissionDenied {
-        return format!("the system does not let us read {path}");
+        return format!("{path}: permission denied");
     }
     format!("{path}: {error}")
 }

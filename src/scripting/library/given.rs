@@ -53,7 +53,7 @@ impl Shape {
             Shape::Number { .. } => "a number",
             Shape::Text => "a string",
             Shape::EmptyText => "an empty text",
-            Shape::Bytes => "bytes that are no text",
+            Shape::Bytes => "bytes that are not UTF-8",
             Shape::List => "a list",
             Shape::Map => "a map",
             Shape::Empty => "an empty table",

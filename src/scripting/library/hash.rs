@@ -11,28 +11,25 @@ use super::{
     Call, Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required,
 };
 
-const DATA: &[Parameter] = &[required("data", Type::Bytes, "A text or bytes.")];
-const FORM: Parameter = optional(
-    "encoding",
-    Type::Name,
-    "\"hex\", \"base64\" or \"bytes\"; hexadecimal digits if left out.",
-);
+const DATA: &[Parameter] = &[required("data", Type::Bytes, "A string or bytes.")];
+const FORM: Parameter =
+    optional("encoding", Type::Name, "\"hex\", \"base64\" or \"bytes\"; default: \"hex\".");
 
 pub(super) const LIBRARY: Library = Library {
     name: "hash",
-    doc: "Hashes of texts and bytes.",
+    doc: "Hashes of strings and bytes.",
     functions: &[
-        immediate("sha256", "The SHA-256 of data, as 64 hexadecimal digits.", DATA, Type::Text, |call| {
+        immediate("sha256", "Returns the SHA-256 of data, as 64 hexadecimal digits.", DATA, Type::Text, |call| {
             encoded(call, &Sha256::digest(call.bytes("data")))
         })
         .with(&[FORM]),
-        immediate("sha512", "The SHA-512 of data, as 128 hexadecimal digits.", DATA, Type::Text, |call| {
+        immediate("sha512", "Returns the SHA-512 of data, as 128 hexadecimal digits.", DATA, Type::Text, |call| {
             encoded(call, &Sha512::digest(call.bytes("data")))
         })
         .with(&[FORM]),
         immediate(
             "sha1",
-            "The SHA-1 of data, as 40 hexadecimal digits. Not for security.",
+            "Returns the SHA-1 of data, as 40 hexadecimal digits. Not for security.",
             DATA,
             Type::Text,
             |call| encoded(call, &Sha1::digest(call.bytes("data"))),
@@ -40,7 +37,7 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[FORM]),
         immediate(
             "md5",
-            "The MD5 of data, as 32 hexadecimal digits. Not for security.",
+            "Returns the MD5 of data, as 32 hexadecimal digits. Not for security.",
             DATA,
             Type::Text,
             |call| encoded(call, &Md5::digest(call.bytes("data"))),
@@ -48,10 +45,10 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[FORM]),
         immediate(
             "hmac",
-            "The code that proves who wrote something, such as the signature of a webhook: `hash.hmac(secret, body)`.",
+            "Returns the HMAC of data, such as the signature of a webhook: `hash.hmac(secret, body)`.",
             &[
                 required("key", Type::Bytes, "The shared secret."),
-                required("data", Type::Bytes, "What is signed."),
+                required("data", Type::Bytes, "The data to sign."),
             ],
             Type::Text,
             hmac,
@@ -60,16 +57,16 @@ pub(super) const LIBRARY: Library = Library {
             optional(
                 "algorithm",
                 Type::Name,
-                "\"sha256\", \"sha512\" or \"sha1\"; \"sha256\" if left out.",
+                "\"sha256\", \"sha512\" or \"sha1\"; default: \"sha256\".",
             ),
             FORM,
         ]),
         immediate(
             "equal",
-            "Whether two texts are equal, in a time that does not tell where they differ: for signatures.",
+            "Compares two strings in constant time: for signatures.",
             &[
-                required("a", Type::Bytes, "One of them."),
-                required("b", Type::Bytes, "The other one."),
+                required("a", Type::Bytes, "A string."),
+                required("b", Type::Bytes, "Another string."),
             ],
             Type::Boolean,
             |call| Ok(equal(call).into()),

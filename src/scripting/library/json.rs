@@ -6,11 +6,11 @@ use super::{Call, Library, Outcome, Type, immediate, optional, required, tree};
 
 pub(super) const LIBRARY: Library = Library {
     name: "json",
-    doc: "Values as JSON texts, and back.",
+    doc: "Encodes and decodes JSON.",
     functions: &[
         immediate(
             "encode",
-            "The JSON of a value: `json.encode({a = 1})` is `{\"a\":1}`. An empty table of Lua is `{}`, `kopf.array{}` is `[]`.",
+            "Encodes a value as JSON: `json.encode({a = 1})` is `{\"a\":1}`. An empty table of Lua is `{}`, `kopf.array{}` is `[]`.",
             &[required("value", Type::Any, "Any data.")],
             Type::Text,
             |call| Ok(encode(call).into()),
@@ -18,18 +18,18 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[optional(
             "pretty",
             Type::Boolean,
-            "With line breaks and an indent of two; false if left out.",
+            "Use line breaks and an indent of two spaces; default: false.",
         )]),
         immediate(
             "decode",
-            "The value of a JSON text. In Lua, null is nil, and `kopf.null` in lists and maps.",
+            "Decodes JSON. In Lua, null becomes nil, and `kopf.null` in lists and maps.",
             &[required("text", Type::Text, "One JSON value, at most 128 levels deep.")],
             Type::Any,
             |call| Ok(tree::json(call.text("text"))?.into()),
         ),
         immediate(
             "encode_lines",
-            "JSON lines: one item in each line, each line with an end.",
+            "Encodes items as JSON lines: one item per line, with a line break after each.",
             &[required("list", Type::List, "The items.")],
             Type::Text,
             |call| {
@@ -39,8 +39,8 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "decode_lines",
-            "The values of JSON lines, such as a log of events; empty lines are left out.",
-            &[required("text", Type::Text, "One JSON value in each line.")],
+            "Decodes JSON lines, such as a log of events; empty lines are ignored.",
+            &[required("text", Type::Text, "One JSON value per line.")],
             Type::List,
             decode_lines,
         ),

@@ -9,110 +9,143 @@ use super::{
 };
 use crate::scripting::{limits, text};
 
-const LIST: Parameter = required("list", Type::List, "The list; it stays as it is.");
-const TEST: Parameter = required("test", Type::Function, "Gets an item, gives true or false.");
-const KEY: Parameter = required("key", Type::Function, "Gets an item, gives what counts of it.");
-const KEY_AS_TEXT: Parameter =
-    required("key", Type::Function, "Gets an item, gives a text, a number, true or false.");
+const LIST: Parameter = required("list", Type::List, "The list; it is not changed.");
+const TEST: Parameter =
+    required("test", Type::Function, "Called with an item, returns true or false.");
+const KEY: Parameter =
+    required("key", Type::Function, "Called with an item, returns the value to compare.");
+const KEY_AS_TEXT: Parameter = required(
+    "key",
+    Type::Function,
+    "Called with an item, returns a string, a number, true or false.",
+);
 
 pub(super) const LIBRARY: Library = Library {
     name: "lists",
-    doc: "What is done with lists. Nothing changes the list that is passed; what is returned is new.",
+    doc: "Functions for lists. They do not change their arguments, but return new values.",
     functions: FUNCTIONS,
 };
 
 const FUNCTIONS: &[Function] = &[
     script(
         "map",
-        "A list of what a function gives for each item: `lists.map(pods, function(p) return p.metadata.name end)`.",
-        &[LIST, required("change", Type::Function, "Gets an item, gives another value.")],
+        "Calls a function for each item and returns the list of results: `lists.map(pods, function(p) return p.metadata.name end)`.",
+        &[LIST, required("change", Type::Function, "Called with an item, returns another value.")],
         Type::List,
     ),
-    script("filter", "The items for which a function gives true.", &[LIST, TEST], Type::List),
+    script(
+        "filter",
+        "Returns the items for which a function returns true.",
+        &[LIST, TEST],
+        Type::List,
+    ),
     script(
         "partition",
-        "Two lists: the items for which a function gives true, and the others.",
+        "Returns two lists: the items for which a function returns true, and the others.",
         &[LIST, TEST],
         Type::List,
     ),
     script(
         "flat_map",
-        "The items of all lists that a function gives, in one list.",
-        &[LIST, required("change", Type::Function, "Gets an item, gives a list.")],
+        "Calls a function that returns a list for each item, and concatenates the lists.",
+        &[LIST, required("change", Type::Function, "Called with an item, returns a list.")],
         Type::List,
     ),
     script(
         "find",
-        "The first item for which a function gives true; nothing if there is none.",
+        "Returns the first item for which a function returns true; nil if there is none.",
         &[LIST, TEST],
         Type::Any,
     ),
-    script("any", "Whether a function gives true for some item.", &[LIST, TEST], Type::Boolean),
-    script("all", "Whether a function gives true for every item.", &[LIST, TEST], Type::Boolean),
-    script("count", "For how many items a function gives true.", &[LIST, TEST], Type::Integer),
+    script(
+        "any",
+        "Returns whether a function returns true for at least one item.",
+        &[LIST, TEST],
+        Type::Boolean,
+    ),
+    script(
+        "all",
+        "Returns whether a function returns true for every item.",
+        &[LIST, TEST],
+        Type::Boolean,
+    ),
+    script(
+        "count",
+        "Returns the number of items for which a function returns true.",
+        &[LIST, TEST],
+        Type::Integer,
+    ),
     script(
         "reduce",
-        "One value made of all items: `lists.reduce({1, 2, 3}, 0, function(sum, n) return sum + n end)` is 6.",
+        "Combines all items into one value: `lists.reduce({1, 2, 3}, 0, function(sum, n) return sum + n end)` is 6.",
         &[
             LIST,
-            required("initial", Type::Any, "The value to begin with, and of an empty list."),
+            required(
+                "initial",
+                Type::Any,
+                "The initial value, which is also the result for an empty list.",
+            ),
             required(
                 "combine",
                 Type::Function,
-                "Gets the value so far and an item, gives the next value.",
+                "Called with the value so far and an item, returns the next value.",
             ),
         ],
         Type::Any,
     ),
-    script("group_by", "A map of lists: the items by their keys.", &[LIST, KEY_AS_TEXT], Type::Map),
+    script(
+        "group_by",
+        "Groups the items: returns a map from keys to lists of items.",
+        &[LIST, KEY_AS_TEXT],
+        Type::Map,
+    ),
     script(
         "index_by",
-        "A map of items by their keys; of items with the same key the last one.",
+        "Returns a map from keys to items; of several items with the same key, the last one.",
         &[LIST, KEY_AS_TEXT],
         Type::Map,
     ),
     script(
         "sort_by",
-        "The items in the order of their keys, which are all numbers or all texts. Items with the same key keep their order.",
+        "Sorts the items by their keys, which must be all numbers or all strings. Items with the same key keep their order.",
         &[LIST, KEY],
         Type::List,
     ),
     script(
         "min_by",
-        "The first item with the smallest key; nothing of an empty list.",
+        "Returns the first item with the smallest key; nil for an empty list.",
         &[LIST, KEY],
         Type::Any,
     ),
     script(
         "max_by",
-        "The first item with the largest key; nothing of an empty list.",
+        "Returns the first item with the largest key; nil for an empty list.",
         &[LIST, KEY],
         Type::Any,
     ),
-    immediate("sort", "The items in order: all numbers, or all texts.", &[LIST], Type::List, sort),
-    immediate("reverse", "The items from the last to the first.", &[LIST], Type::List, |call| {
-        Ok(call.list("list").iter().rev().cloned().collect::<Value>().into())
-    }),
     immediate(
-        "unique",
-        "The items without those that are equal to an earlier one.",
+        "sort",
+        "Sorts the items, which must be all numbers or all strings.",
         &[LIST],
         Type::List,
-        |call| Ok(unique(call)?.into()),
+        sort,
     ),
+    immediate("reverse", "Returns the items in reverse order.", &[LIST], Type::List, |call| {
+        Ok(call.list("list").iter().rev().cloned().collect::<Value>().into())
+    }),
+    immediate("unique", "Returns the items without duplicates.", &[LIST], Type::List, |call| {
+        Ok(unique(call)?.into())
+    }),
     immediate(
         "flatten",
-        "The items, with those of lists among them in their place; lists in these stay, unless `depth` is more than 1.",
-        &[
-            LIST,
-            optional("depth", Type::Integer, "How many levels of lists are opened; 1 if left out."),
-        ],
+        "Replaces lists among the items by their items; lists nested in these are kept, unless `depth` is more than 1.",
+        &[LIST, optional("depth", Type::Integer, "The number of levels to flatten; default: 1.")],
         Type::List,
         flatten,
     ),
     immediate(
         "zip",
-        "Pairs of the items at the same places of two lists, as many as the shorter one has.",
+        "Returns pairs of the items at the same positions of two lists, as many as the shorter list has.",
         &[LIST, required("other", Type::List, "The list of the second items.")],
         Type::List,
         |call| {
@@ -122,19 +155,19 @@ const FUNCTIONS: &[Function] = &[
     ),
     immediate(
         "range",
-        "The whole numbers from one to another, both included: `lists.range(1, 3)` is 1, 2, 3.",
+        "Returns the integers from one number to another, both included: `lists.range(1, 3)` is 1, 2, 3.",
         &[
             required("from", Type::Integer, "The first number."),
-            required("to", Type::Integer, "The last number, if the steps meet it."),
-            optional("step", Type::Integer, "The difference of neighbours; 1 if left out."),
+            required("to", Type::Integer, "The last number, if the steps reach it."),
+            optional("step", Type::Integer, "The difference between adjacent numbers; default: 1."),
         ],
         Type::List,
         range,
     ),
     immediate(
         "contains",
-        "Whether an item is equal to a value.",
-        &[LIST, required("value", Type::Any, "What is looked for.")],
+        "Returns whether a list contains a value.",
+        &[LIST, required("value", Type::Any, "The value to find.")],
         Type::Boolean,
         |call| {
             let wanted = call.value("value");
@@ -143,8 +176,8 @@ const FUNCTIONS: &[Function] = &[
     ),
     immediate(
         "concat",
-        "The items of one list, and after them those of another.",
-        &[LIST, required("other", Type::List, "The list of the last items.")],
+        "Returns the items of one list, followed by those of another.",
+        &[LIST, required("other", Type::List, "The second list.")],
         Type::List,
         |call| {
             let all = call.list("list").iter().chain(call.list("other"));
@@ -153,8 +186,8 @@ const FUNCTIONS: &[Function] = &[
     ),
     immediate(
         "chunks",
-        "The items in lists of this length; the last one may be shorter.",
-        &[LIST, required("size", Type::Integer, "Items of one list, at least 1.")],
+        "Splits a list into lists of this length; the last one may be shorter.",
+        &[LIST, required("size", Type::Integer, "The number of items of one list, at least 1.")],
         Type::List,
         |call| {
             let size = call.count("size", 1)?;
@@ -166,8 +199,8 @@ const FUNCTIONS: &[Function] = &[
     ),
     immediate(
         "take",
-        "The first items.",
-        &[LIST, required("count", Type::Integer, "How many, at most.")],
+        "Returns the first items.",
+        &[LIST, required("count", Type::Integer, "The maximum number of items.")],
         Type::List,
         |call| {
             let count = call.count("count", 0)?;
@@ -176,19 +209,25 @@ const FUNCTIONS: &[Function] = &[
     ),
     immediate(
         "drop",
-        "The items without the first ones.",
-        &[LIST, required("count", Type::Integer, "How many are left out.")],
+        "Returns the items without the first ones.",
+        &[LIST, required("count", Type::Integer, "The number of items to omit.")],
         Type::List,
         |call| {
             let count = call.count("count", 0)?;
             Ok(call.list("list").iter().skip(count).cloned().collect::<Value>().into())
         },
     ),
-    immediate("sum", "The sum of numbers; 0 of an empty list.", &[LIST], Type::Number, sum),
+    immediate(
+        "sum",
+        "Returns the sum of numbers; 0 for an empty list.",
+        &[LIST],
+        Type::Number,
+        sum,
+    ),
     Function {
         name: "difference",
-        doc: "The items that are not equal to one of another list.",
-        parameters: &[LIST, required("other", Type::List, "What is left out.")],
+        doc: "Returns the items that are not in another list.",
+        parameters: &[LIST, required("other", Type::List, "The items to omit.")],
         options: &[],
         returns: Type::List,
         body: Body::Immediate(|call| Ok(difference(call)?.into())),
@@ -202,7 +241,7 @@ fn sort(call: &Call) -> Outcome {
     } else if items.iter().all(Value::is_number) {
         items.sort_by(compare_numbers);
     } else {
-        return Err("`list`: expected numbers only, or texts only".into());
+        return Err("`list`: expected numbers only, or strings only".into());
     }
     Ok(Value::Array(items).into())
 }

@@ -8,7 +8,7 @@ use crate::ports::{Logger, LoggerKind};
 use crate::scripting::{limits, text};
 
 const LINE: &[Parameter] = &[
-    required("message", Type::Any, "A text, or data, which is shown as JSON."),
+    required("message", Type::Any, "A string, or data, which is logged as JSON."),
     optional("fields", Type::Map, "Structured fields of the line."),
 ];
 
@@ -18,22 +18,19 @@ const fn level(name: &'static str, doc: &'static str, body: fn(&Call) -> Outcome
 
 pub(super) const LIBRARY: Library = Library {
     name: "log",
-    doc: "Lines of the operator's log, also outside of handlers. In a handler, the line names its object; ctx.logger is for lines \
-          that may be posted as events too.",
+    doc: "Writes to the operator's log, also outside of handlers. In a handler, the line names its object; use ctx.logger for lines that may be posted as events, too.",
     functions: &[
-        level("debug", "A line that is seen with --verbose only. In Rhai, `log::dbg`.", |call| {
+        level(
+            "debug",
+            "Logs a line that is visible with --verbose only. In Rhai, `log::dbg`.",
+            |call| Ok(write(call, LogLevel::Debug)),
+        ),
+        level("dbg", "The same as `debug`, a reserved word in Rhai.", |call| {
             Ok(write(call, LogLevel::Debug))
         }),
-        level("dbg", "The same as `debug`, a word that Rhai reserves.", |call| {
-            Ok(write(call, LogLevel::Debug))
-        }),
-        level("info", "A line about what goes well.", |call| Ok(write(call, LogLevel::Info))),
-        level("warning", "A line about what may go wrong.", |call| {
-            Ok(write(call, LogLevel::Warning))
-        }),
-        level("error", "A line about what has gone wrong.", |call| {
-            Ok(write(call, LogLevel::Error))
-        }),
+        level("info", "Logs normal operation.", |call| Ok(write(call, LogLevel::Info))),
+        level("warning", "Logs a possible problem.", |call| Ok(write(call, LogLevel::Warning))),
+        level("error", "Logs a failure.", |call| Ok(write(call, LogLevel::Error))),
     ],
 };
 

@@ -9,17 +9,17 @@ use crate::scripting::text::shown;
 const NAME: Parameter = required(
     "name",
     Type::Name,
-    "Small letters, digits and `_`, at most 100 bytes; anything else is an error. Shown with `kopf_script_` and the name of the script's file in front.",
+    "Lowercase letters, digits and `_`, at most 100 bytes; anything else is an error. It is prefixed with `kopf_script_` and the name of the script's file.",
 );
 const LABELS: Parameter = optional(
     "labels",
     Type::Map,
-    "Names and values: at most 20 labels, each value at most 200 bytes; more is an error. Few different ones: a script may have 1000 series.",
+    "Names and values: at most 20 labels, each value at most 200 bytes; more is an error. Use few different values: a script may have 1000 series.",
 );
 const HELP: Parameter = optional(
     "help",
     Type::Text,
-    "One line that says what is counted, at most 1000 bytes; a longer one is an error.",
+    "One line of documentation, at most 1000 bytes; a longer one is an error.",
 );
 /// Bytes of one line for people.
 const HELP_MAX: usize = 1000;
@@ -28,12 +28,12 @@ const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 
 pub(super) const LIBRARY: Library = Library {
     name: "metrics",
-    doc: "Numbers of the script for Prometheus, seen at /metrics. They stay over a reload, and go with the script.",
+    doc: "Prometheus metrics of the script, served at /metrics. They are kept during a reload, and removed with the script.",
     functions: &[
         immediate(
             "counter",
-            "Counts something: `metrics.counter(\"backups_total\", 1, {labels = {result = \"ok\"}})`.",
-            &[NAME, optional("by", Type::Number, "How much it grows, at least 0; 1 if left out.")],
+            "Increases a counter: `metrics.counter(\"backups_total\", 1, {labels = {result = \"ok\"}})`.",
+            &[NAME, optional("by", Type::Number, "The increment, at least 0; default: 1.")],
             Type::Nothing,
             |call| {
                 let by = call.number("by").unwrap_or(1.0);
@@ -46,15 +46,15 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[LABELS, HELP]),
         immediate(
             "gauge",
-            "Shows a number that goes up and down: `metrics.gauge(\"queue_length\", 5)`.",
-            &[NAME, required("value", Type::Number, "The number now.")],
+            "Sets a gauge, a number that can go up and down: `metrics.gauge(\"queue_length\", 5)`.",
+            &[NAME, required("value", Type::Number, "The current number.")],
             Type::Nothing,
             |call| change(call, Change::Set(call.number("value").unwrap_or_default())),
         )
         .with(&[LABELS, HELP]),
         immediate(
             "gauge_add",
-            "Lets a gauge grow, or shrink.",
+            "Increases or decreases a gauge.",
             &[NAME, required("by", Type::Number, "The difference.")],
             Type::Nothing,
             |call| change(call, Change::Add(call.number("by").unwrap_or_default())),
@@ -62,7 +62,7 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[LABELS, HELP]),
         immediate(
             "histogram",
-            "Adds a value to a distribution: `metrics.histogram(\"backup_seconds\", took)`.",
+            "Adds an observation to a histogram: `metrics.histogram(\"backup_seconds\", took)`.",
             &[NAME, required("value", Type::Number, "The value.")],
             Type::Nothing,
             |call| {
@@ -73,7 +73,7 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[
             LABELS,
             HELP,
-            optional("buckets", Type::List, "Upper bounds, ascending, at most 50, more are an error; from 0.005 to 10 if left out."),
+            optional("buckets", Type::List, "Upper bounds, ascending, at most 50, more are an error; default: from 0.005 to 10."),
         ]),
     ],
 };
@@ -82,7 +82,7 @@ fn change(call: &Call, change: Change) -> Outcome {
     let name = call.text("name");
     if !is_name(name) {
         return Err(format!(
-            "`name`: expected small letters, digits and `_`, with a letter in front, got \"{name}\""
+            "`name`: expected lowercase letters, digits and `_`, beginning with a letter, got \"{name}\""
         )
         .into());
     }
@@ -120,7 +120,7 @@ fn labels(call: &Call) -> Result<SeriesLabels, Failure> {
     }
     for (name, value) in call.map("labels").into_iter().flatten() {
         if !is_name(name) || name == "le" {
-            return Err(format!("`labels`: \"{name}\" is no name of a label").into());
+            return Err(format!("`labels`: \"{name}\" is not a valid label name").into());
         }
         let value = match value {
             Value::String(text) => text.clone(),

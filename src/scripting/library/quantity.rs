@@ -12,9 +12,9 @@ use crate::scripting::text::shown;
 const A: Parameter = required(
     "a",
     Type::Any,
-    "A text such as \"500m\" or \"2Gi\", at most 100 bytes with 30 digits, or a number; a longer one is no amount.",
+    "A string such as \"500m\" or \"2Gi\", at most 100 bytes with 30 digits, or a number; a longer string is not a quantity.",
 );
-const B: Parameter = required("b", Type::Any, "The other one.");
+const B: Parameter = required("b", Type::Any, "The other quantity.");
 
 /// One, in the unit of calculation.
 const ONE: i128 = 1_000_000_000;
@@ -44,21 +44,21 @@ const BINARY: [(&str, i128); 7] = [
 
 pub(super) const LIBRARY: Library = Library {
     name: "quantity",
-    doc: "Amounts as Kubernetes writes them: `500m` of a processor, `2Gi` of memory.",
+    doc: "Kubernetes quantities: `500m` of a CPU, `2Gi` of memory.",
     functions: &[
         immediate(
             "parse",
-            "The number of an amount: `quantity.parse(\"500m\")` is 0.5, `quantity.parse(\"1Ki\")` is 1024.",
+            "Returns the number of a quantity: `quantity.parse(\"500m\")` is 0.5, `quantity.parse(\"1Ki\")` is 1024.",
             &[A],
             Type::Number,
             |call| Ok(number(read(call, "a")?)),
         ),
-        immediate("is_valid", "Whether a value is an amount.", &[A], Type::Boolean, |call| {
+        immediate("is_valid", "Returns whether a value is a quantity.", &[A], Type::Boolean, |call| {
             Ok(Value::from(read(call, "a").is_ok()).into())
         }),
         immediate(
             "format",
-            "A number as an amount in its shortest exact form: `quantity.format(0.5)` is `500m`.",
+            "Formats a number as a quantity, in its shortest exact form: `quantity.format(0.5)` is `500m`.",
             &[A],
             Type::Text,
             |call| {
@@ -71,11 +71,11 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[optional(
             "binary",
             Type::Boolean,
-            "In units of 1024, such as `2Gi`; those of the amount if left out.",
+            "Use units of 1024, such as `2Gi`; default: the units of the quantity.",
         )]),
         immediate(
             "compare",
-            "-1, 0 or 1: whether the first amount is smaller than the second one, equal, or larger. `1Gi` equals `1024Mi`.",
+            "Compares two quantities: returns -1, 0 or 1 if the first one is smaller than, equal to, or larger than the second one. `1Gi` equals `1024Mi`.",
             &[A, B],
             Type::Integer,
             |call| {
@@ -85,22 +85,22 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "add",
-            "The sum of two amounts, in the kind of units of the first one: `quantity.add(\"1Gi\", \"512Mi\")` is `1536Mi`.",
+            "Returns the sum of two quantities, in the units of the first one: `quantity.add(\"1Gi\", \"512Mi\")` is `1536Mi`.",
             &[A, B],
             Type::Text,
             |call| combined(call, i128::checked_add),
         ),
         immediate(
             "subtract",
-            "The difference of two amounts, in the kind of units of the first one.",
+            "Returns the difference of two quantities, in the units of the first one.",
             &[A, B],
             Type::Text,
             |call| combined(call, i128::checked_sub),
         ),
         immediate(
             "multiply",
-            "An amount several times: `quantity.multiply(\"250m\", 3)` is `750m`. Rounded up to billionths.",
-            &[A, required("by", Type::Number, "How often.")],
+            "Multiplies a quantity by a number: `quantity.multiply(\"250m\", 3)` is `750m`. Rounded up to billionths.",
+            &[A, required("by", Type::Number, "The factor.")],
             Type::Text,
             multiply,
         ),
@@ -133,7 +133,7 @@ fn read(call: &Call, name: &str) -> Result<Amount, Failure> {
     };
     amount.ok_or_else(|| {
         let got = shown(value);
-        format!("`{name}`: expected an amount such as \"500m\" or \"2Gi\", got {got}").into()
+        format!("`{name}`: expected a quantity such as \"500m\" or \"2Gi\", got {got}").into()
     })
 }
 

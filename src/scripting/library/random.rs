@@ -11,7 +11,7 @@ use crate::scripting::limits;
 const SEED_OPTION: Parameter = optional(
     "seed",
     Type::Integer,
-    "The same seed gives the same result, for tests; without, nobody can foresee it.",
+    "The same seed returns the same result, for tests; without a seed, the result is unpredictable.",
 );
 const SEED: &[Parameter] = &[SEED_OPTION];
 /// Letters and digits.
@@ -19,20 +19,20 @@ const CHARACTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 pub(super) const LIBRARY: Library = Library {
     name: "random",
-    doc: "Random numbers, choices and texts, fit for passwords too.",
+    doc: "Random numbers, choices and strings, also suitable for passwords.",
     functions: &[
         immediate(
             "integer",
-            "A whole number from one to another, both included.",
+            "Returns an integer between two others, both included.",
             &[
-                required("min", Type::Integer, "The smallest."),
-                required("max", Type::Integer, "The largest."),
+                required("min", Type::Integer, "The minimum."),
+                required("max", Type::Integer, "The maximum."),
             ],
             Type::Integer,
             integer,
         )
         .with(SEED),
-        immediate("number", "A number from 0 to below 1.", &[], Type::Number, |call| {
+        immediate("number", "Returns a number from 0 to below 1.", &[], Type::Number, |call| {
             let bits = Source::of(call).next()? >> 11;
             // 53 bits are exact.
             let number =
@@ -42,13 +42,13 @@ pub(super) const LIBRARY: Library = Library {
         .with(SEED),
         immediate(
             "choice",
-            "One item of a list that is not empty.",
+            "Returns one item of a list that is not empty.",
             &[required("list", Type::List, "The items.")],
             Type::Any,
             |call| {
                 let items = call.list("list");
                 if items.is_empty() {
-                    return Err("`list`: expected a list with an item at least".into());
+                    return Err("`list`: expected a list with at least one item".into());
                 }
                 let place = Source::of(call).below(items.len())?;
                 Ok(items.get(place).cloned().unwrap_or_default().into())
@@ -57,7 +57,7 @@ pub(super) const LIBRARY: Library = Library {
         .with(SEED),
         immediate(
             "shuffle",
-            "The items of a list in another order.",
+            "Returns the items of a list in random order.",
             &[required("list", Type::List, "The items.")],
             Type::List,
             |call| {
@@ -72,13 +72,13 @@ pub(super) const LIBRARY: Library = Library {
         .with(SEED),
         immediate(
             "string",
-            "A text of so many letters and digits: `random.string(24)` is a good password.",
+            "Returns a string of random letters and digits: `random.string(24)` is a good password.",
             &[required("length", Type::Integer, "The number of characters.")],
             Type::Text,
             string,
         )
         .with(&[
-            optional("characters", Type::Name, "What to take; letters and digits if left out."),
+            optional("characters", Type::Name, "The characters to use; default: letters and digits."),
             SEED_OPTION,
         ]),
     ],
@@ -134,7 +134,7 @@ impl Source {
 /// Randomness of the system.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
     getrandom::fill(bytes)
-        .map_err(|problem| format!("the system gives no randomness: {problem}").into())
+        .map_err(|problem| format!("the system provides no randomness: {problem}").into())
 }
 
 fn integer(call: &Call) -> Outcome {

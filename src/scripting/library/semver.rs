@@ -5,16 +5,19 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Library, Parameter, Type, immediate, quantity::sign, required};
 
-const VERSION: Parameter =
-    required("version", Type::Name, "Such as \"1.2.3\", \"v1.2.3-rc.1\"; `1.2` means 1.2.0.");
+const VERSION: Parameter = required(
+    "version",
+    Type::Name,
+    "A string such as \"1.2.3\", \"v1.2.3-rc.1\"; `1.2` means 1.2.0.",
+);
 
 pub(super) const LIBRARY: Library = Library {
     name: "semver",
-    doc: "Versions such as `1.2.3-rc.1`, and ranges of them.",
+    doc: "Semantic versions such as `1.2.3-rc.1`, and ranges of them.",
     functions: &[
         immediate(
             "parse",
-            "The parts of a version: `major, minor, patch, pre, build`, the last two as texts.",
+            "Returns the parts of a version: `major, minor, patch, pre, build`, the last two as strings.",
             &[VERSION],
             Type::Map,
             |call| {
@@ -26,14 +29,14 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "is_valid",
-            "Whether a text is a version.",
-            &[required("version", Type::Text, "The text.")],
+            "Returns whether a string is a version.",
+            &[required("version", Type::Text, "The string.")],
             Type::Boolean,
             |call| Ok(Value::from(version(call, "version").is_ok()).into()),
         ),
         immediate(
             "compare",
-            "-1, 0 or 1: whether the first version is older than the second one, the same, or newer.",
+            "Compares two versions: returns -1, 0 or 1 if the first one is older than, equal to, or newer than the second one.",
             &[
                 required("a", Type::Name, "A version."),
                 required("b", Type::Name, "Another version."),
@@ -46,14 +49,14 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "matches",
-            "Whether a version is in a range: `semver.matches(\"1.27.3\", \">=1.25, <2\")`. Also `^1.2`, `~1.2`, `1.*`.",
-            &[VERSION, required("range", Type::Name, "Conditions with commas between them.")],
+            "Returns whether a version is in a range: `semver.matches(\"1.27.3\", \">=1.25, <2\")`. Also `^1.2`, `~1.2`, `1.*`.",
+            &[VERSION, required("range", Type::Name, "Conditions, separated by commas.")],
             Type::Boolean,
             |call| {
                 let range = call.text("range");
                 let range: VersionReq = range.parse().map_err(|problem| {
                     Failure::Plain(format!(
-                        "`range`: \"{range}\" is no range of versions: {problem}"
+                        "`range`: \"{range}\" is not a version range: {problem}"
                     ))
                 })?;
                 Ok(Value::from(range.matches(&version(call, "version")?)).into())
@@ -74,6 +77,8 @@ fn version(call: &Call, name: &str) -> Result<Version, Failure> {
         _ => bare.to_owned(),
     };
     full.parse().map_err(|problem| {
-        Failure::Plain(format!("`{name}`: \"{text}\" is no version such as \"1.2.3\": {problem}"))
+        Failure::Plain(format!(
+            "`{name}`: \"{text}\" is not a version such as \"1.2.3\": {problem}"
+        ))
     })
 }

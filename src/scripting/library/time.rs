@@ -7,12 +7,11 @@ use super::{
     Call, Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required,
 };
 
-const MOMENT: Parameter =
-    optional("moment", Type::Number, "Seconds since 1970; the present moment if left out.");
+const MOMENT: Parameter = optional("moment", Type::Number, "Seconds since 1970; default: now.");
 const ZONE: Parameter = optional(
     "zone",
     Type::Name,
-    "\"UTC\", an offset such as \"+02:00\", or a name such as \"Europe/Berlin\" if the machine knows it; UTC if left out.",
+    "\"UTC\", an offset such as \"+02:00\", or a name such as \"Europe/Berlin\", if the system has a time zone database; default: UTC.",
 );
 
 /// Units of durations, the longer name first where one begins with another.
@@ -29,34 +28,34 @@ const UNITS: [(&str, f64); 8] = [
 
 pub(super) const LIBRARY: Library = Library {
     name: "time",
-    doc: "Moments, which are seconds since 1970, and durations, which are seconds.",
+    doc: "Times, which are seconds since 1970, and durations, which are seconds.",
     functions: &[
-        immediate("now", "The present moment, with a fraction.", &[], Type::Number, |call| {
+        immediate("now", "Returns the current time, with a fraction.", &[], Type::Number, |call| {
             Ok(seconds(call.surroundings.clock.now()))
         }),
         immediate(
             "stamp",
-            "A moment as Kubernetes writes it, in UTC and without a fraction: `2026-01-31T12:00:00Z`.",
+            "Returns a time in the format of Kubernetes, in UTC and without a fraction: `2026-01-31T12:00:00Z`.",
             &[MOMENT],
             Type::Text,
             |call| Ok(Value::from(moment(call)?.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).into()),
         ),
         immediate(
             "parse",
-            "The moment of a text: RFC 3339, as in `metadata.creationTimestamp`, or another format.",
+            "Parses a time: RFC 3339, as in `metadata.creationTimestamp`, or another format.",
             &[
                 required("text", Type::Name, "Such as `2026-01-31T12:00:00Z`."),
-                optional("format", Type::Name, "Of strptime, such as \"%d.%m.%Y %H:%M\"; UTC unless it has %z. At most 1000 bytes; a longer one is an error."),
+                optional("format", Type::Name, "A format of strptime, such as \"%d.%m.%Y %H:%M\"; UTC unless it has %z. At most 1000 bytes; a longer one is an error."),
             ],
             Type::Number,
             parse,
         ),
         immediate(
             "format",
-            "A moment as a text: RFC 3339 with its fraction, or another format.",
+            "Formats a time: RFC 3339 with its fraction, or another format.",
             &[
                 MOMENT,
-                optional("format", Type::Name, "Of strftime, such as \"%Y-%m-%d\"; RFC 3339 if left out. At most 1000 bytes; a longer one is an error."),
+                optional("format", Type::Name, "A format of strftime, such as \"%Y-%m-%d\"; default: RFC 3339. At most 1000 bytes; a longer one is an error."),
             ],
             Type::Text,
             format,
@@ -64,7 +63,7 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[ZONE]),
         immediate(
             "parts",
-            "The parts of a moment: `year, month, day, hour, minute, second, weekday, day_of_year`; Monday is 1.",
+            "Returns the parts of a time: `year, month, day, hour, minute, second, weekday, day_of_year`; Monday is 1.",
             &[MOMENT],
             Type::Map,
             |call| {
@@ -75,7 +74,7 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[ZONE]),
         immediate(
             "since",
-            "How many seconds ago a moment was: `time.since(ctx.meta.creationTimestamp)`.",
+            "Returns the seconds since a time: `time.since(ctx.meta.creationTimestamp)`.",
             &[required("moment", Type::Any, "RFC 3339, or seconds since 1970.")],
             Type::Number,
             |call| {
@@ -86,14 +85,14 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "duration",
-            "The seconds of a duration: `time.duration(\"1h30m\")` is 5400. Units are w, d, h, m, s, ms, us, ns.",
-            &[required("duration", Type::Any, "A text, or a number of seconds, which stays as it is.")],
+            "Returns a duration in seconds: `time.duration(\"1h30m\")` is 5400. Units are w, d, h, m, s, ms, us, ns.",
+            &[required("duration", Type::Any, "A string, or a number of seconds, which is returned unchanged.")],
             Type::Number,
             duration,
         ),
         immediate(
             "format_duration",
-            "A duration as a text: `time.format_duration(5400)` is `1h30m`.",
+            "Formats a duration: `time.format_duration(5400)` is `1h30m`.",
             &[required("seconds", Type::Number, "The seconds.")],
             Type::Text,
             |call| {
@@ -125,7 +124,7 @@ fn of_seconds(seconds: f64) -> Result<Timestamp, Failure> {
     let moment = duration.and_then(|it| Timestamp::from_duration(it).ok());
     let moment = moment.and_then(|it| it.round(jiff::Unit::Microsecond).ok());
     moment.ok_or_else(|| {
-        format!("`moment`: {seconds} is no moment of the years from -9999 to 9999").into()
+        format!("`moment`: {seconds} is not a time in the years from -9999 to 9999").into()
     })
 }
 
@@ -145,7 +144,7 @@ fn any_moment(call: &Call) -> Result<Timestamp, Failure> {
 
 fn rfc3339(text: &str) -> Result<Timestamp, String> {
     text.trim().parse().map_err(|_problem| {
-        format!("expected a moment such as \"2026-01-31T12:00:00Z\", got {}", Value::from(text))
+        format!("expected a time such as \"2026-01-31T12:00:00Z\", got {}", Value::from(text))
     })
 }
 
@@ -174,7 +173,7 @@ fn parse(call: &Call) -> Outcome {
         })
     });
     let moment = read.map_err(|problem| {
-        format!("`text`: {text:?} is not of the format {format:?}: {problem}")
+        format!("`text`: {text:?} does not match the format {format:?}: {problem}")
     })?;
     Ok(seconds(moment))
 }
@@ -187,7 +186,7 @@ fn zone(call: &Call) -> Result<TimeZone, Failure> {
     let offset = strtime::parse("%:z", name).ok().and_then(|it| it.offset());
     let zone = offset.map(TimeZone::fixed).or_else(|| TimeZone::get(name).ok());
     zone.ok_or_else(|| {
-        format!("`zone`: the machine does not know \"{name}\"; expected \"UTC\", an offset such as \"+02:00\", or a name that it knows").into()
+        format!("`zone`: unknown time zone \"{name}\"; expected \"UTC\", an offset such as \"+02:00\", or a name in the system's time zone database").into()
     })
 }
 
@@ -222,7 +221,7 @@ fn parts(it: &Zoned) -> Value {
 fn duration(call: &Call) -> Outcome {
     let wrong = || {
         let got = crate::scripting::text::shown(call.value("duration"));
-        format!("`duration`: expected seconds or a text such as \"1h30m\", got {got}")
+        format!("`duration`: expected seconds or a string such as \"1h30m\", got {got}")
     };
     let seconds = match call.value("duration") {
         Value::Number(it) => it.as_f64(),

@@ -12,12 +12,11 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 
 pub(super) const LIBRARY: Library = Library {
     name: "url",
-    doc: "Addresses of the web: taken apart, put together, encoded.",
+    doc: "Parses, builds and encodes URLs.",
     functions: &[
         immediate(
             "parse",
-            "The parts of a URL: `scheme, host, port, path, query, fragment, username, password`. `query` is a map; \
-             `port` is that of the scheme if none is written. What is not there is nothing.",
+            "Returns the parts of a URL: `scheme, host, port, path, query, fragment, username, password`. `query` is a map; `port` defaults to that of the scheme. Missing parts are nil.",
             &[required(
                 "text",
                 Type::Name,
@@ -28,7 +27,7 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "build",
-            "The URL of parts as `url.parse` gives them; `scheme` and `host` must be there.",
+            "Returns the URL of parts as returned by `url.parse`; `scheme` and `host` are required.",
             &[required(
                 "parts",
                 Type::Map,
@@ -39,7 +38,7 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "join",
-            "What a link means on a page: `url.join(\"https://a.b/c/d\", \"../e\")` is `https://a.b/e`.",
+            "Resolves a link on a page: `url.join(\"https://a.b/c/d\", \"../e\")` is `https://a.b/e`.",
             &[
                 required(
                     "base",
@@ -63,8 +62,8 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "encode",
-            "A text as a part of a URL: `url.encode(\"a b/c\")` is `a%20b%2Fc`.",
-            &[required("text", Type::Text, "The text.")],
+            "Encodes a string as a part of a URL: `url.encode(\"a b/c\")` is `a%20b%2Fc`.",
+            &[required("text", Type::Text, "The string.")],
             Type::Text,
             |call| {
                 Ok(Value::from(utf8_percent_encode(call.text("text"), RESERVED).to_string()).into())
@@ -72,7 +71,7 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "decode",
-            "The text of a part of a URL; `+` stays `+`.",
+            "Decodes a part of a URL; `+` remains `+`.",
             &[required("text", Type::Text, "The part.")],
             Type::Text,
             |call| {
@@ -84,15 +83,15 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "query",
-            "A map as the query of a URL: `url.query({a = 1, b = \"x y\"})` is `a=1&b=x+y`. A list gives its name several times.",
-            &[required("map", Type::Map, "Texts, numbers, true or false, or lists of them.")],
+            "Encodes a map as the query of a URL: `url.query({a = 1, b = \"x y\"})` is `a=1&b=x+y`. A list repeats its name for each item.",
+            &[required("map", Type::Map, "Strings, numbers, true or false, or lists of them.")],
             Type::Text,
             |call| Ok(Value::from(query("map", call.value("map"))?).into()),
         ),
         immediate(
             "parse_query",
-            "The map of a query: texts, and lists of texts where a name is there several times.",
-            &[required("text", Type::Text, "The query, with `?` in front or without.")],
+            "Decodes a query to a map: values are strings, or lists of strings for repeated names.",
+            &[required("text", Type::Text, "The query, with or without a leading `?`.")],
             Type::Map,
             |call| {
                 let text = call.text("text");
@@ -115,7 +114,7 @@ fn within_bounds(name: &str, text: &str) -> Result<(), Failure> {
     if text.len() <= BYTES_MAX {
         return Ok(());
     }
-    Err(format!("`{name}`: longer than {BYTES_MAX} bytes, which is no URL").into())
+    Err(format!("`{name}`: longer than {BYTES_MAX} bytes").into())
 }
 
 fn parse(call: &Call) -> Outcome {

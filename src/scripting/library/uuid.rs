@@ -7,9 +7,9 @@ use super::{Failure, Library, Type, immediate, random, required};
 
 pub(super) const LIBRARY: Library = Library {
     name: "uuid",
-    doc: "Identifiers that nobody else has.",
+    doc: "Universally unique identifiers.",
     functions: &[
-        immediate("v4", "A new one, of random digits.", &[], Type::Text, |_| {
+        immediate("v4", "Returns a new random UUID.", &[], Type::Text, |_| {
             let mut bytes = [0; 16];
             random::fill(&mut bytes)?;
             Ok(Value::from(::uuid::Builder::from_random_bytes(bytes).into_uuid().to_string())
@@ -17,7 +17,7 @@ pub(super) const LIBRARY: Library = Library {
         }),
         immediate(
             "v5",
-            "The one of a name: always the same for the same name in the same namespace.",
+            "Returns the UUID of a name: always the same for the same name in the same namespace.",
             &[
                 required(
                     "namespace",
@@ -45,8 +45,8 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "is_valid",
-            "Whether a text is a UUID.",
-            &[required("text", Type::Text, "The text.")],
+            "Returns whether a string is a UUID.",
+            &[required("text", Type::Text, "The string.")],
             Type::Boolean,
             |call| Ok(Value::from(Uuid::parse_str(call.text("text")).is_ok()).into()),
         ),

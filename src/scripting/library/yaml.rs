@@ -26,18 +26,18 @@ const DOCUMENTS_MAX: usize = 10_000;
 
 pub(super) const LIBRARY: Library = Library {
     name: "yaml",
-    doc: "Values as YAML texts, and back.",
+    doc: "Encodes and decodes YAML.",
     functions: &[
         immediate(
             "encode",
-            "The YAML of a value, as one document.",
+            "Encodes a value as one YAML document.",
             &[required("value", Type::Any, "Any data.")],
             Type::Text,
             |call| Ok(Value::from(write(call.value("value"))?).into()),
         ),
         immediate(
             "encode_all",
-            "Several values as the documents of one text, with `---` between them.",
+            "Encodes several values as YAML documents, separated by `---`.",
             &[required("list", Type::List, "One value for each document.")],
             Type::Text,
             |call| {
@@ -47,22 +47,22 @@ pub(super) const LIBRARY: Library = Library {
         ),
         immediate(
             "decode",
-            "The value of a YAML text with one document, or of none: nothing.",
+            "Decodes a YAML string with at most one document; an empty string is nil.",
             &[required(
                 "text",
                 Type::Text,
-                "The text, at most 4 MiB and 64 levels deep; more is an error.",
+                "The string, at most 4 MiB and 64 levels deep; more is an error.",
             )],
             Type::Any,
             |call| Ok(read(text(call)?)?.into()),
         ),
         immediate(
             "decode_all",
-            "The values of all documents of a YAML text, such as a bundle of manifests; empty documents are left out.",
+            "Decodes all documents of a YAML string, such as a bundle of manifests; empty documents are ignored.",
             &[required(
                 "text",
                 Type::Text,
-                "At most 10000 documents with `---` between them, of at most 4 MiB; more are an error.",
+                "At most 10000 documents, separated by `---`, of at most 4 MiB; more are an error.",
             )],
             Type::List,
             decode_all,
@@ -138,7 +138,7 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
     match documents.len() {
         0 => Ok(Value::Null),
         1 => Ok(documents.remove(0)),
-        many => Err(format!("there are {many} documents; yaml.decode_all gives all of them")),
+        many => Err(format!("there are {many} documents; use yaml.decode_all")),
     }
 }
 

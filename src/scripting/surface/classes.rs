@@ -1,33 +1,33 @@
-//! What the values of the host have: `ctx.patch`, `ctx.logger`, `ctx.stopped`, indexes and the like.
+//! The classes of host values: `ctx.patch`, `ctx.logger`, `ctx.stopped`, indexes and others.
 
 use super::{Callback, Entry, Section, Spoken, Ty, method, optional, required, taking, value};
 
-/// A class: its name, its documentation, its members, and the type of what is under any other key.
+/// A class: its name, its documentation, its members, and the type of values under any other key.
 type Class = (&'static str, &'static str, &'static [Entry], Option<Ty>);
 
 #[rustfmt::skip]
 const CLASSES: &[Class] = &[
-    ("Patch", "A merge-patch under construction. Assigning makes the levels on the way: `ctx.patch.status.phase = \"Ready\"`. Assigning `kopf.null` (Rhai: `()`) deletes a field on the cluster; assigning nil (Rhai: `remove`) withdraws it from the patch. To ask what is in it: `kopf.get(ctx.patch, \"status.phase\")`.", PATCH, Some(Ty::Any)),
-    ("PatchFunctions", "Functions that change the object as it is on the server, applied after the merge-patch and again when another writer was faster.", PATCH_FUNCTIONS, None),
-    ("Conditions", "The list `status.conditions` of the object. What is set is written with the rest of `ctx.patch`; the conditions of others stay.", CONDITIONS, None),
-    ("Memo", "Data that live as long as the process, shared by all handlers of an object and by all scripts; they survive a reload. Any field may be set, to what JSON can hold.", &[], Some(Ty::Any)),
-    ("Logger", "Logs about the handled object. A text may have places as in `string.format` (Lua), or be an interpolated text (Rhai); a map at the end adds structured fields.", LOGGER, None),
-    ("Stopped", "The stop flag of daemons and timers. It is a function too: `ctx.stopped()` is the same as `is_set`.", STOPPED, None),
-    ("StopReasons", "Why a daemon or timer must end. It prints as `RESOURCE_DELETED|DAEMON_SIGNALLED` and can be iterated over.", STOP_REASONS, None),
-    ("Index", "A table in memory that the functions of `kopf.index` fill: stores of values by key. Read-only; what was returned without a key is under `kopf.null` (Rhai: `()`).", INDEX, Some(Ty::Maybe(&Ty::Class("Store")))),
-    ("Store", "The values under one key of an index, as they were when it was taken: a list, counted from 1 in Lua and from 0 in Rhai.", STORE, Some(Ty::Any)),
-    ("Resource", "What the server says about a kind of objects.", RESOURCE, None),
-    ("DiffItem", "One difference between the object as it was handled last and as it is now.", DIFF_ITEM, None),
-    ("WatchEvent", "A watch event as it came.", WATCH_EVENT, None),
-    ("Error", "An error of `kopf.TemporaryError` and its siblings, made to be raised: `error(…)` in Lua, `throw` in Rhai.", ERROR, None),
-    ("Refusal", "What a server refused, or could not do: the error of `kube` functions. Caught with `pcall` (Lua) or `try … catch` (Rhai), its fields can be read; it prints as its message.", REFUSAL, None),
-    ("Marker", "A constant of declarations: `kopf.PRESENT`, `kopf.ABSENT`, `kopf.EVERYTHING`.", &[], None),
-    ("Condition", "A combination of functions: `kopf.all_` and its siblings.", &[], None),
-    ("Storage", "A place for the state of the operator, for `ctx.settings.persistence`.", &[], None),
-    ("Login", "Something to log in to the cluster with, for handlers of `kopf.on_login`.", &[], None),
+    ("Patch", "A merge-patch under construction. Assigning creates the missing levels: `ctx.patch.status.phase = \"Ready\"`. Assigning `kopf.null` (Rhai: `()`) deletes a field on the cluster; assigning nil (Rhai: `remove`) removes it from the patch. To read the patch: `kopf.get(ctx.patch, \"status.phase\")`.", PATCH, Some(Ty::Any)),
+    ("PatchFunctions", "Functions that change the current object on the server, applied after the merge-patch, and again if another client has changed the object meanwhile.", PATCH_FUNCTIONS, None),
+    ("Conditions", "The list `status.conditions` of the object. Changes are sent with the rest of `ctx.patch`; conditions of other controllers are kept.", CONDITIONS, None),
+    ("Memo", "Data that are kept as long as the process runs, shared by all handlers of an object and by all scripts; they survive a reload. Any field can be set, to anything that JSON can represent.", &[], Some(Ty::Any)),
+    ("Logger", "Logs messages about the handled object. A message can have placeholders as in `string.format` (Lua), or be an interpolated string (Rhai); a map at the end adds structured fields.", LOGGER, None),
+    ("Stopped", "The stop flag of daemons and timers. It can be called: `ctx.stopped()` is the same as `is_set`.", STOPPED, None),
+    ("StopReasons", "The reasons why a daemon or timer must stop. It prints as `RESOURCE_DELETED|DAEMON_SIGNALLED` and can be iterated over.", STOP_REASONS, None),
+    ("Index", "An in-memory index that the functions of `kopf.index` fill: stores of values by key. Read-only; values that were returned without a key are under `kopf.null` (Rhai: `()`).", INDEX, Some(Ty::Maybe(&Ty::Class("Store")))),
+    ("Store", "A snapshot of the values under one key of an index: a list, counted from 1 in Lua and from 0 in Rhai.", STORE, Some(Ty::Any)),
+    ("Resource", "The description of a resource by the server.", RESOURCE, None),
+    ("DiffItem", "One difference between the last handled state of the object and its current state.", DIFF_ITEM, None),
+    ("WatchEvent", "The raw watch event.", WATCH_EVENT, None),
+    ("Error", "An error of `kopf.TemporaryError` and similar functions, to be raised: `error(…)` in Lua, `throw` in Rhai.", ERROR, None),
+    ("Refusal", "A request that the server has rejected, or that has failed: the error of `kube` functions. If you catch it with `pcall` (Lua) or `try … catch` (Rhai), you can read its fields; it prints as its message.", REFUSAL, None),
+    ("Marker", "A constant for declarations: `kopf.PRESENT`, `kopf.ABSENT`, `kopf.EVERYTHING`.", &[], None),
+    ("Condition", "A combination of predicates, by `kopf.all_` and similar functions.", &[], None),
+    ("Storage", "A storage for the state of the operator, for `ctx.settings.persistence`.", &[], None),
+    ("Login", "Credentials for the cluster, to be returned by handlers of `kopf.on_login`.", &[], None),
 ];
 
-/// All of them, except those of `ctx` and of the settings.
+/// Returns the sections of all classes, except those of `ctx` and of the settings.
 pub(super) fn sections() -> Vec<Section> {
     let section = |(name, doc, entries, others): &Class| Section {
         others: *others,
@@ -51,7 +51,7 @@ const PATCH_FUNCTIONS: &[Entry] = &[method(
     taking(&[required(
         "function",
         Ty::Function(&TRANSFORMATION),
-        "Changes the object that it gets.",
+        "Called with the object, which it changes.",
     )]),
     "Adds a function.",
 )];
@@ -67,57 +67,60 @@ const CONDITIONS: &[Entry] = &[
             optional(
                 "reason",
                 Ty::Text,
-                "One word in CamelCase; by default it follows from the type and the status.",
+                "One word in CamelCase; default: derived from the type and the status.",
             ),
-            optional("message", Ty::Text, "For people; by default the reason."),
+            optional("message", Ty::Text, "A message for people; default: the reason."),
         ]),
-        "Sets a condition. The time of its last transition changes only with its status.",
+        "Sets a condition. The time of its last transition changes only if its status changes.",
     ),
     method(
         "get",
         taking(&[TYPE]).giving(Ty::Any),
-        "The condition as a map; nothing if it is not there.",
+        "Returns the condition as a map; nil if it does not exist.",
     ),
-    method("is", taking(&[TYPE]).giving(Ty::Boolean), "Whether the condition is there and true."),
+    method(
+        "is",
+        taking(&[TYPE]).giving(Ty::Boolean),
+        "Returns whether the condition exists and is true.",
+    ),
     method(
         "is_true",
         taking(&[TYPE]).giving(Ty::Boolean),
-        "The same as `is`, which is a word of Rhai.",
+        "The same as `is`, a reserved word in Rhai.",
     ),
-    method("remove", taking(&[TYPE]), "Takes the condition out."),
+    method("remove", taking(&[TYPE]), "Removes the condition."),
 ];
 
-const MESSAGE: super::Parameter = required("message", Ty::Any, "The text.");
-const REST: super::Parameter =
-    optional("values", Ty::Any, "What fills the places of the text; then a map of fields.");
+const MESSAGE: super::Parameter = required("message", Ty::Any, "The message.");
+const REST: super::Parameter = optional(
+    "values",
+    Ty::Any,
+    "Values for the placeholders of the message; then a map of fields.",
+);
 
 const fn logging(name: &'static str, doc: &'static str) -> Entry {
     method(name, taking(&[MESSAGE]).then(REST), doc)
 }
 
 const LOGGER: &[Entry] = &[
-    logging("debug", "Logs for those who look for mistakes, with `--verbose`.").only(Spoken::Lua),
-    logging("dbg", "The same as `debug`, which Rhai reserves."),
-    logging("info", "Logs what happened."),
-    logging("warning", "Logs what might need attention."),
+    logging("debug", "Logs details for debugging, visible with `--verbose`.").only(Spoken::Lua),
+    logging("dbg", "The same as `debug`, a reserved word in Rhai."),
+    logging("info", "Logs normal operation."),
+    logging("warning", "Logs a possible problem."),
     logging("warn", "The same as `warning`."),
-    logging("error", "Logs what went wrong."),
-    logging("exception", "Logs what went wrong, with the stack of the script."),
+    logging("error", "Logs a failure."),
+    logging("exception", "Logs a failure, with the stack trace of the script."),
 ];
 
 const STOPPED: &[Entry] = &[
     method(
         "wait",
-        taking(&[optional("timeout", Ty::Duration, "How long; without it, for ever.")])
+        taking(&[optional("timeout", Ty::Duration, "The maximum time; default: unlimited.")])
             .giving(Ty::Boolean),
-        "Sleeps until the handler must end, or for so long. Gives true if it must end.",
+        "Waits until the handler must stop, or until the timeout. Returns true if it must stop.",
     ),
-    method("is_set", taking(&[]).giving(Ty::Boolean), "Whether the handler must end."),
-    value(
-        "reason",
-        Ty::Maybe(&Ty::Class("StopReasons")),
-        "Why it must end; nothing while it need not.",
-    ),
+    method("is_set", taking(&[]).giving(Ty::Boolean), "Returns whether the handler must stop."),
+    value("reason", Ty::Maybe(&Ty::Class("StopReasons")), "Why it must stop; nil if it need not."),
 ];
 
 const REASONS: &[&str] = &[
@@ -134,49 +137,64 @@ const REASONS: &[&str] = &[
 const STOP_REASONS: &[Entry] = &[method(
     "contains",
     taking(&[required("reason", Ty::Words(REASONS), "The name of a reason.")]).giving(Ty::Boolean),
-    "Whether this reason is among them.",
+    "Returns whether this is one of the reasons.",
 )];
 
 const KEY: super::Parameter = required("key", Ty::Any, "The key.");
-const DEFAULT: super::Parameter = optional("default", Ty::Any, "What to give if it is not there.");
+const DEFAULT: super::Parameter =
+    optional("default", Ty::Any, "The result if there is no such key.");
 
 const INDEX: &[Entry] = &[
-    method("len", taking(&[]).giving(Ty::Integer), "How many keys there are. In Lua: `#index`.")
+    method("len", taking(&[]).giving(Ty::Integer), "Returns the number of keys. In Lua: `#index`.")
         .only(Spoken::Rhai),
-    method("is_empty", taking(&[]).giving(Ty::Boolean), "Whether there are no keys.")
+    method("is_empty", taking(&[]).giving(Ty::Boolean), "Returns whether there are no keys.")
         .only(Spoken::Rhai),
-    method("keys", taking(&[]).giving(Ty::List), "All keys. In Lua: `pairs(index)`.")
+    method("keys", taking(&[]).giving(Ty::List), "Returns all keys. In Lua: `pairs(index)`.")
         .only(Spoken::Rhai),
-    method("values", taking(&[]).giving(Ty::List), "All values. In Lua: `kopf.values(index)`.")
+    method(
+        "values",
+        taking(&[]).giving(Ty::List),
+        "Returns all values. In Lua: `kopf.values(index)`.",
+    )
+    .only(Spoken::Rhai),
+    method("contains", taking(&[KEY]).giving(Ty::Boolean), "Returns whether the key exists.")
         .only(Spoken::Rhai),
-    method("contains", taking(&[KEY]).giving(Ty::Boolean), "Whether there is this key.")
-        .only(Spoken::Rhai),
-    method("get", taking(&[KEY, DEFAULT]).giving(Ty::Any), "The store of a key.")
+    method("get", taking(&[KEY, DEFAULT]).giving(Ty::Any), "Returns the store of a key.")
         .only(Spoken::Rhai),
 ];
 
 const VALUE: super::Parameter = required("value", Ty::Any, "A value.");
-const PLACE: super::Parameter = required("place", Ty::Integer, "From 0.");
+const PLACE: super::Parameter = required("place", Ty::Integer, "The position, counted from 0.");
 
 const STORE: &[Entry] = &[
-    method("len", taking(&[]).giving(Ty::Integer), "How many values there are. In Lua: `#store`.")
+    method(
+        "len",
+        taking(&[]).giving(Ty::Integer),
+        "Returns the number of values. In Lua: `#store`.",
+    )
+    .only(Spoken::Rhai),
+    method("is_empty", taking(&[]).giving(Ty::Boolean), "Returns whether there are no values.")
         .only(Spoken::Rhai),
-    method("is_empty", taking(&[]).giving(Ty::Boolean), "Whether there are none.")
+    method(
+        "contains",
+        taking(&[VALUE]).giving(Ty::Boolean),
+        "Returns whether it contains this value.",
+    )
+    .only(Spoken::Rhai),
+    method("get", taking(&[PLACE]).giving(Ty::Any), "Returns the value at a position.")
         .only(Spoken::Rhai),
-    method("contains", taking(&[VALUE]).giving(Ty::Boolean), "Whether this value is there.")
-        .only(Spoken::Rhai),
-    method("get", taking(&[PLACE]).giving(Ty::Any), "The value at a place.").only(Spoken::Rhai),
     method(
         "index_of",
         taking(&[VALUE]).giving(Ty::Integer),
-        "The place of a value; -1 if it is not there.",
+        "Returns the position of a value; -1 if it is missing.",
     )
     .only(Spoken::Rhai),
-    method("to_array", taking(&[]).giving(Ty::List), "The values as an array.").only(Spoken::Rhai),
+    method("to_array", taking(&[]).giving(Ty::List), "Returns the values as an array.")
+        .only(Spoken::Rhai),
 ];
 
 const RESOURCE: &[Entry] = &[
-    value("group", Ty::Text, "The API group; empty is the core group."),
+    value("group", Ty::Text, "The API group; empty for the core group."),
     value("version", Ty::Text, "The version."),
     value("plural", Ty::Text, "The name in URLs, such as `pods`."),
     value("kind", Ty::Maybe(&Ty::Text), "The kind, such as `Pod`."),
@@ -186,37 +204,41 @@ const RESOURCE: &[Entry] = &[
     value("subresources", Ty::ListOf(&Ty::Text), "The subresources, such as `status`."),
     value("namespaced", Ty::Boolean, "Whether its objects are in namespaces."),
     value("preferred", Ty::Boolean, "Whether the server prefers this version."),
-    value("verbs", Ty::ListOf(&Ty::Text), "What can be done, such as `list`."),
+    value("verbs", Ty::ListOf(&Ty::Text), "The supported verbs, such as `list`."),
 ];
 
 const DIFF_ITEM: &[Entry] = &[
-    value("op", Ty::Words(&["add", "change", "remove"]), "What happened to the field."),
+    value("op", Ty::Words(&["add", "change", "remove"]), "How the field has changed."),
     value(
         "field",
         Ty::ListOf(&Ty::Text),
-        "The path of the field, as a list of keys; empty is the whole.",
+        "The path of the field, as a list of keys; empty for the whole object.",
     ),
-    value("old", Ty::Any, "The value before; nothing if it was added."),
-    value("new", Ty::Any, "The value now; nothing if it was removed."),
+    value("old", Ty::Any, "The old value; nil if the field was added."),
+    value("new", Ty::Any, "The new value; nil if the field was removed."),
 ];
 
 const WATCH_EVENT: &[Entry] = &[
-    value("type", Ty::Maybe(&Ty::Words(&["ADDED", "MODIFIED", "DELETED"])), "What happened."),
+    value(
+        "type",
+        Ty::Maybe(&Ty::Words(&["ADDED", "MODIFIED", "DELETED"])),
+        "The type of the event.",
+    ),
     value("object", Ty::Object, "The object."),
 ];
 
 const ERROR: &[Entry] = &[
-    value("message", Ty::Text, "What went wrong."),
+    value("message", Ty::Text, "The error message."),
     value(
         "delay",
         Ty::Maybe(&Ty::Number),
-        "Of temporary errors: the seconds until the next attempt.",
+        "For temporary errors: the seconds until the next attempt.",
     ),
 ];
 
 const REFUSAL: &[Entry] = &[
-    value("status", Ty::Maybe(&Ty::Integer), "The HTTP status; nothing if there was no answer."),
-    value("reason", Ty::Text, "Why, in one word, such as `Conflict`."),
+    value("status", Ty::Maybe(&Ty::Integer), "The HTTP status; nil if there was no response."),
+    value("reason", Ty::Text, "The reason in one word, such as `Conflict`."),
     value("message", Ty::Text, "What was attempted, why it failed, and what to do about it."),
-    value("details", Ty::Any, "More of it, as the server gives it; nothing if there is no more."),
+    value("details", Ty::Any, "Details from the server; nil if there are none."),
 ];

@@ -1,19 +1,20 @@
-//! Finds what a user asks for: `kopf.on_create`, `on_create`, `kube.get`, `ctx.spec`, `logger.info`, `settings.posting.level`.
+//! Finds entries by the name that a user enters: `kopf.on_create`, `on_create`, `kube.get`, `ctx.spec`, `logger.info`,
+//! `settings.posting.level`.
 
 use super::{Item, Section, Shape, Surface};
 use crate::logic::nearest::nearest;
 
-/// Something that has a documentation.
+/// An entry with a documentation.
 #[derive(Debug)]
 pub enum Found<'a> {
     /// A global or a class.
     Section(&'a Section),
-    /// A name in one, with the path to it.
+    /// An item of a global or a class, with its path.
     Item(String, &'a Item),
 }
 
 impl Surface {
-    /// All that is meant by a name: with its path, or without if that says enough. Case does not matter.
+    /// Returns the section with this name, otherwise the items with this path, otherwise all items with this name. Ignores case.
     pub fn find(&self, wanted: &str) -> Vec<Found<'_>> {
         let wanted = wanted.replace("::", ".").replace(':', ".").to_lowercase();
         let sections = self.sections().filter(|it| spoken(it).contains(&wanted));
@@ -31,7 +32,7 @@ impl Surface {
         found
     }
 
-    /// The known name that is nearest to one that is not known.
+    /// Returns the known name that is nearest to an unknown one.
     pub fn nearest(&self, unknown: &str) -> Option<String> {
         let unknown = unknown.replace("::", ".").replace(':', ".");
         let sections = self.sections().flat_map(spoken);
@@ -46,7 +47,7 @@ impl Surface {
         paths.iter().zip(&names).find(|(_, name)| *name == near).map(|(path, _)| path.clone())
     }
 
-    /// Every name with its path: `kopf.on.create`, `ctx.spec`, `logger.info`, `settings.posting.level`.
+    /// Returns all names with their paths: `kopf.on.create`, `ctx.spec`, `logger.info`, `settings.posting.level`.
     pub fn items(&self) -> Vec<(String, &Item)> {
         let mut items = Vec::new();
         for section in self.sections() {
@@ -68,7 +69,7 @@ fn put<'a>(items: &mut Vec<(String, &'a Item)>, prefix: &str, more: &'a [Item]) 
     }
 }
 
-/// How users name a section: a class by the value that scripts have.
+/// Returns the names that users have for a section: a class is named after the value in scripts.
 fn spoken(section: &Section) -> Vec<String> {
     let name = section.name;
     if name.ends_with("Ctx") {

@@ -1,4 +1,4 @@
-//! Everything below `kopf`.
+//! The section `kopf`.
 
 use super::{
     Callback, Entry, Item, Parameter, Section, Shape, Signature, Spoken, Ty, function, optional,
@@ -18,20 +18,19 @@ use crate::scripting::{
     surface::types::ctx_class,
 };
 
-const DOC: &str =
-    "Declares handlers, and has the errors, the markers and the helpers that they use.";
+const DOC: &str = "Declarations of handlers, with the errors, markers and helpers that they use.";
 
 const CONDITION: Ty = Ty::Either(&[Ty::Function(&FILTER), Ty::Class("Condition")]);
-/// Of `ctx` for `when`, of a value and `ctx` for the filters of values.
+/// Called with `ctx` for `when`, with a value and `ctx` for the filters of values.
 const FILTER: Callback =
     Callback { parameters: &[("value", Ty::Any), ("ctx", Ty::Any)], returns: Ty::Any };
 const FUNCTIONS: Parameter = required(
     "function",
     Ty::Either(&[Ty::Function(&FILTER), Ty::Class("Condition"), Ty::List]),
-    "A function, or a combination; or a list of them.",
+    "A function, a combination, or a list of them.",
 );
-const MORE: Parameter = optional("functions", CONDITION, "More of them.");
-const MESSAGE: Parameter = optional("message", Ty::Text, "What went wrong.");
+const MORE: Parameter = optional("functions", CONDITION, "More functions.");
+const MESSAGE: Parameter = optional("message", Ty::Text, "The error message.");
 const DELAY: Parameter = optional(
     "delay",
     Ty::Maybe(&Ty::Duration),
@@ -39,37 +38,37 @@ const DELAY: Parameter = optional(
 );
 const CODE: Parameter = optional("code", Ty::Integer, "The HTTP status; default: 500.");
 const ERROR: Ty = Ty::Class("Error");
-const VALUE: Parameter = required("value", Ty::Any, "Any value, also nothing.");
+const VALUE: Parameter = required("value", Ty::Any, "Any value, including nil.");
 const CHOICE: Callback =
     Callback { parameters: &[("handlers", Ty::List), ("ctx", Ty::Any)], returns: Ty::List };
 const LIFECYCLE: Ty = Ty::Either(&[Ty::Text, Ty::Function(&CHOICE)]);
 
-/// The names that declare nothing and have no table elsewhere.
+/// Names that do not declare handlers and are not in another table.
 #[rustfmt::skip]
 pub(crate) const OTHERS: &[Entry] = &[
-    value("PRESENT", Ty::Class("Marker"), "In filters: any value, but there must be one."),
-    value("ABSENT", Ty::Class("Marker"), "In filters: there must be no value."),
+    value("PRESENT", Ty::Class("Marker"), "In filters: any value, but the field must exist."),
+    value("ABSENT", Ty::Class("Marker"), "In filters: the field must not exist."),
     value("EVERYTHING", Ty::Class("Marker"), "As a selector: all resources."),
-    function("all_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: all of them must agree."),
-    function("any_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: one of them must agree."),
-    function("none_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: none of them may agree."),
-    function("not_", taking(&[required("function", CONDITION, "A function, or a combination.")]).giving(Ty::Class("Condition")), "Turns a function for `when` and the like around."),
-    function("TemporaryError", taking(&[MESSAGE, DELAY]).giving(ERROR), "The error of a handler that is to be tried again after a pause. Raise it: `error(kopf.TemporaryError(\"not yet\", 10))` in Lua, `throw` in Rhai; `kopf.retry` does both."),
-    function("PermanentError", taking(&[MESSAGE]).giving(ERROR), "The error of a handler that must not be tried again. `kopf.fail` makes and raises it."),
-    function("AdmissionError", taking(&[MESSAGE, CODE]).giving(ERROR), "The refusal of an object; elsewhere the same as a `PermanentError`."),
-    function("retry", taking(&[MESSAGE, DELAY]), "Raises a `kopf.TemporaryError`: the handler is tried again after the delay."),
-    function("fail", taking(&[MESSAGE]), "Raises a `kopf.PermanentError`: the handler is not tried again."),
-    function("get", taking(&[required("value", Ty::Any, "Where to look."), required("path", Ty::Either(&[Ty::Text, Ty::List]), "A text such as `a.b[0].c`, places counted from 0; or a list of keys."), optional("default", Ty::Any, "What to give if there is nothing.")]).giving(Ty::Any), "What is at a path inside a value, or the default if it leads nowhere. Never an error: `kopf.get(ctx.spec, \"template.replicas\", 1)`."),
-    function("copy", taking(&[VALUE]).giving(Ty::Any), "A plain copy that can be changed, of a read-only value such as `ctx.spec`."),
-    function("array", taking(&[optional("items", Ty::List, "The items.")]).giving(Ty::List), "A list that stays one also when it is empty: `kopf.array({})`. In Rhai every `[]` does."),
-    function("values", taking(&[required("index", Ty::Either(&[Ty::Class("Index"), Ty::Class("Store")]), "An index, such as `ctx.my_index`.")]).giving(Ty::Class("Store")), "All values of an index, whatever their key."),
-    function("sleep", taking(&[required("duration", Ty::Duration, "How long.")]), "Lets this handler wait; all others go on."),
-    value("null", Ty::Any, "JSON's null: `ctx.patch.spec.field = kopf.null` deletes the field. In Rhai it is `()`.").only(Spoken::Lua),
-    function("execute", taking(&[]).with(EXECUTE), "Runs the sub-handlers of the running handler now, and waits for them; by default those that were declared."),
-    function("set_default_lifecycle", taking(&[required("lifecycle", LIFECYCLE, "One of `kopf.lifecycles`, or a function.")]), "Says which of the handlers that are due run first, for all objects. At the top level of a script."),
-    function("ConnectionInfo", taking(&[required("fields", Ty::Map, "`server` and the credentials, by Kopf's names, such as `token` or `ca_path`.")]).giving(Ty::Class("Login")), "What a handler of `on_login` returns to log in with its own credentials."),
-    value("lifecycles", Ty::Class("Lifecycles"), "The orders in which handlers that are due can run."),
-    value("ErrorsMode", Ty::Class("ErrorsModes"), "What an arbitrary error of a handler can mean, for the option `errors`."),
+    function("all_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines predicates for `when` and other filters: all of them must be true."),
+    function("any_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines predicates for `when` and other filters: at least one must be true."),
+    function("none_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines predicates for `when` and other filters: none may be true."),
+    function("not_", taking(&[required("function", CONDITION, "A function, or a combination.")]).giving(Ty::Class("Condition")), "Negates a predicate for `when` and other filters."),
+    function("TemporaryError", taking(&[MESSAGE, DELAY]).giving(ERROR), "Returns an error that lets the handler be retried after a pause. Raise it: `error(kopf.TemporaryError(\"not yet\", 10))` in Lua, `throw` in Rhai; `kopf.retry` does both."),
+    function("PermanentError", taking(&[MESSAGE]).giving(ERROR), "Returns an error that fails the handler without retries. `kopf.fail` creates and raises it."),
+    function("AdmissionError", taking(&[MESSAGE, CODE]).giving(ERROR), "Returns an error that rejects an object; elsewhere the same as a `PermanentError`."),
+    function("retry", taking(&[MESSAGE, DELAY]), "Raises a `kopf.TemporaryError`: the handler is retried after the delay."),
+    function("fail", taking(&[MESSAGE]), "Raises a `kopf.PermanentError`: the handler is not retried."),
+    function("get", taking(&[required("value", Ty::Any, "The value to search."), required("path", Ty::Either(&[Ty::Text, Ty::List]), "A string such as `a.b[0].c`, with indexes counted from 0; or a list of keys."), optional("default", Ty::Any, "The result if there is no value.")]).giving(Ty::Any), "Returns the value at a path, or the default if there is none. Never raises an error: `kopf.get(ctx.spec, \"template.replicas\", 1)`."),
+    function("copy", taking(&[VALUE]).giving(Ty::Any), "Returns a plain copy of a read-only value such as `ctx.spec`, which can be changed."),
+    function("array", taking(&[optional("items", Ty::List, "The items.")]).giving(Ty::List), "Returns a list that remains a list when it is empty: `kopf.array({})`. In Rhai, every `[]` does."),
+    function("values", taking(&[required("index", Ty::Either(&[Ty::Class("Index"), Ty::Class("Store")]), "An index, such as `ctx.my_index`.")]).giving(Ty::Class("Store")), "Returns all values of an index, regardless of their keys."),
+    function("sleep", taking(&[required("duration", Ty::Duration, "How long to wait.")]), "Suspends this handler for a while; other handlers run meanwhile."),
+    value("null", Ty::Any, "JSON's null: `ctx.patch.spec.field = kopf.null` deletes the field. In Rhai, it is `()`.").only(Spoken::Lua),
+    function("execute", taking(&[]).with(EXECUTE), "Runs the sub-handlers of the running handler now, and waits for them; default: those that were declared."),
+    function("set_default_lifecycle", taking(&[required("lifecycle", LIFECYCLE, "One of `kopf.lifecycles`, or a function.")]), "Sets which of the due handlers run first, for all objects. Call it at the top level of a script."),
+    function("ConnectionInfo", taking(&[required("fields", Ty::Map, "`server` and the credentials, with Kopf's names, such as `token` or `ca_path`.")]).giving(Ty::Class("Login")), "Returns explicit credentials, as the result of an `on_login` handler."),
+    value("lifecycles", Ty::Class("Lifecycles"), "The orders in which due handlers can run."),
+    value("ErrorsMode", Ty::Class("ErrorsModes"), "How unexpected errors of a handler can be treated, for the option `errors`."),
     value("on", Ty::Class("Declarations"), "The declaring functions by their short names: `kopf.on.create` is `kopf.on_create`."),
 ];
 
@@ -77,27 +76,19 @@ const EXECUTE: &[Parameter] = &[
     optional(
         "fns",
         Ty::Any,
-        "A list of functions, or a map from ids to functions: run these instead.",
+        "A list of functions, or a map from ids to functions, to run instead.",
     ),
-    optional(
-        "handlers",
-        Ty::List,
-        "A list whose items are `{OPTIONS, FUNCTION}`: run these instead.",
-    ),
+    optional("handlers", Ty::List, "A list of `{OPTIONS, FUNCTION}` to run instead."),
     optional(
         "lifecycle",
         LIFECYCLE,
-        "Which of them first; default: as the handlers of the operator.",
+        "Which of them run first; default: as for the handlers of the operator.",
     ),
 ];
 
-/// The arguments of the helpers, by name: they mean the same in each.
+/// The arguments of the helpers, by name: they have the same meaning in each helper.
 const HELPED: &[Parameter] = &[
-    optional(
-        "owner",
-        Ty::Object,
-        "The object that shall own the others; default: the handled one.",
-    ),
+    optional("owner", Ty::Object, "The object that owns the others; default: the handled object."),
     optional("name", Ty::Maybe(&Ty::Text), "The name; default: that of the handled object."),
     optional(
         "namespace",
@@ -105,11 +96,11 @@ const HELPED: &[Parameter] = &[
         "The namespace; default: that of the handled object.",
     ),
     optional("labels", Ty::Map, "The labels; default: those of the handled object."),
-    optional("forced", Ty::Boolean, "Replace what is there already; default: false."),
+    optional("forced", Ty::Boolean, "Replace existing values; default: false."),
     optional(
         "strict",
         Ty::Boolean,
-        "The exact name, instead of a beginning of generated names; default: false.",
+        "Use the exact name, instead of a prefix for a generated name; default: false.",
     ),
     optional(
         "nested",
@@ -119,19 +110,19 @@ const HELPED: &[Parameter] = &[
     optional(
         "controller",
         Ty::Maybe(&Ty::Boolean),
-        "Whether the owner controls the object; default: true.",
+        "Whether the owner is the controller of the object; default: true.",
     ),
     optional(
         "block_owner_deletion",
         Ty::Maybe(&Ty::Boolean),
-        "Whether the owner waits for the end of the object; default: true.",
+        "Whether the deletion of the owner waits for the deletion of the object; default: true.",
     ),
 ];
 
 const POSTED: &[Parameter] = &[
     optional("type", Ty::Text, "`Normal`, `Warning` or another word."),
-    optional("reason", Ty::Text, "Why, as a word in CamelCase."),
-    optional("message", Ty::Any, "The text."),
+    optional("reason", Ty::Text, "The reason, as a word in CamelCase."),
+    optional("message", Ty::Any, "The message."),
 ];
 const ERROR_TOLD: Parameter = optional("exc", Ty::Any, "The error that was caught.");
 const BACKOFFS: Parameter = optional(
@@ -142,7 +133,7 @@ const BACKOFFS: Parameter = optional(
 const OBJECTS: Parameter =
     required("objects", Ty::Either(&[Ty::Object, Ty::List]), "An object, or a list of objects.");
 
-/// The section.
+/// Returns the section.
 pub(super) fn section() -> Section {
     let others = OTHERS.iter().map(|it| match it.name {
         "on" => table(it, DECLARING.iter().filter_map(short)),
@@ -171,11 +162,12 @@ fn text(name: &'static str, doc: &'static str) -> Item {
 
 fn mode((name, mode): &(&'static str, &str)) -> Item {
     let (ty, doc) = match *mode {
-        "ignored" => {
-            (Ty::Words(&["ignored"]), "Log the error, and go on as if the handler had succeeded.")
-        }
-        "temporary" => (Ty::Words(&["temporary"]), "Try again after the `backoff`."),
-        _ => (Ty::Words(&["permanent"]), "Do not try again."),
+        "ignored" => (
+            Ty::Words(&["ignored"]),
+            "Log the error, and continue as if the handler had succeeded.",
+        ),
+        "temporary" => (Ty::Words(&["temporary"]), "Retry after the `backoff`."),
+        _ => (Ty::Words(&["permanent"]), "Do not retry."),
     };
     Item { name, doc, shape: Shape::Value(ty), spoken: Spoken::Both }
 }
@@ -187,7 +179,7 @@ fn lifecycle((name, lifecycle): (&'static str, Lifecycle)) -> Item {
             Lifecycle::Asap => "One at a time, those with the fewest attempts first. The default.",
             Lifecycle::OneByOne => "One at a time, in the order of their declarations.",
             Lifecycle::AllAtOnce => "All of them, one after another.",
-            Lifecycle::Shuffled => "All of them, in a random order.",
+            Lifecycle::Shuffled => "All of them, in random order.",
             Lifecycle::Randomized => "One of them at random.",
         },
     )
@@ -210,7 +202,7 @@ fn declaring(name: &'static str, it: &Declaring) -> Item {
 }
 
 const SHOWN: Parameter =
-    required("shown", Ty::Text, "What the test shows, in words: the name of the test.");
+    required("shown", Ty::Text, "The name of the test, which describes what it shows.");
 const CRITERIA: Ty = Ty::Map;
 const ERRORS: &[&str] = &["ignored", "temporary", "permanent"];
 const OPERATIONS: &[&str] = &["CREATE", "UPDATE", "DELETE", "CONNECT"];
@@ -225,7 +217,7 @@ fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
         Takes::Boolean => Ty::Boolean,
         Takes::Criteria => CRITERIA,
         Takes::Condition => match ctx_class(kind.category()) {
-            // What `ctx` is in a filter is what it is in the handler, without the facts about attempts.
+            // In a filter, `ctx` is the same as in the handler, without the fields about attempts.
             "ChangeCtx" => Ty::Either(&[Ty::Function(&OF_CHANGE), Ty::Class("Condition")]),
             "EventCtx" => Ty::Either(&[Ty::Function(&OF_EVENT), Ty::Class("Condition")]),
             _ => Ty::Either(&[Ty::Function(&OF_OBJECT), Ty::Class("Condition")]),
@@ -265,11 +257,8 @@ fn posted(name: &'static str, function: posting::Function) -> Item {
 fn helper(helper: &Helper) -> Item {
     let named = |name: &str| HELPED.iter().find(|it| it.name == name).copied();
     let builds = helper.argument.is_none();
-    let objects = if builds {
-        required("object", Ty::Object, "The object that is referred to.")
-    } else {
-        OBJECTS
-    };
+    let objects =
+        if builds { required("object", Ty::Object, "The object to refer to.") } else { OBJECTS };
     let signature = Signature {
         parameters: [objects].into_iter().chain(helper.argument.and_then(named)).collect(),
         options: helper.options.iter().filter_map(|it| named(it)).collect(),
@@ -304,7 +293,7 @@ fn login(name: &'static str) -> Item {
     let ctx = optional(
         "ctx",
         Ty::Class("ActivityCtx"),
-        "That of the handler: then nothing is given if there is nothing to log in with.",
+        "The `ctx` of the handler: with it, the function returns nil if there are no credentials.",
     );
     let signature = Signature {
         parameters: vec![ctx],
@@ -312,9 +301,9 @@ fn login(name: &'static str) -> Item {
         ..Signature::default()
     };
     let doc = if name.ends_with("kubeconfig") {
-        "Logs in as the kubeconfig says. The script does not see the credentials."
+        "Returns the credentials of the kubeconfig. The script does not see them."
     } else {
-        "Logs in as the account of the pod. The script does not see the credentials."
+        "Returns the credentials of the pod's service account. The script does not see them."
     };
     Item { name, doc, shape: Shape::Function(signature), spoken: Spoken::Both }
 }

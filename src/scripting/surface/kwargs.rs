@@ -7,7 +7,7 @@ use crate::scripting::surface::{Item, Shape, Spoken};
 /// A field of `ctx`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kwarg {
-    /// As scripts write it: Kopf's name.
+    /// The name in scripts, as in Kopf.
     pub(crate) name: &'static str,
     ty: Ty,
     /// The handlers that have it.
@@ -26,37 +26,37 @@ const fn kwarg(name: &'static str, ty: Ty, of: &'static [Category], doc: &'stati
 
 const TEXT: Ty = Ty::Maybe(&Ty::Text);
 
-/// All of them, by name.
+/// All fields, sorted by name.
 #[rustfmt::skip]
 pub(crate) const KWARGS: &[Kwarg] = &[
-    kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe", "test"]), &[Activity], "What the operator is doing."),
+    kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe", "test"]), &[Activity], "The activity that is running."),
     kwarg("annotations", Ty::Map, OBJECTS, "The annotations of the object; an empty map if it has none. Read-only."),
     kwarg("body", Ty::Object, OBJECTS, "The whole object. Read-only: change it through `ctx.patch`."),
-    kwarg("conditions", Ty::Class("Conditions"), OBJECTS, "The conditions in the status of the object, by the conventions of Kubernetes: `ctx.conditions:set(\"Ready\", true, \"Deployed\", \"3/3 pods\")`."),
-    kwarg("diff", Ty::ListOf(&Ty::Class("DiffItem")), &[Changing], "What has changed since the last handling, as a list. With the option `field` it is about that field only."),
-    kwarg("event", Ty::Class("WatchEvent"), &[Watching], "The watch event as it came: `type` and `object`."),
+    kwarg("conditions", Ty::Class("Conditions"), OBJECTS, "The conditions in the status of the object, following the conventions of Kubernetes: `ctx.conditions:set(\"Ready\", true, \"Deployed\", \"3/3 pods\")`."),
+    kwarg("diff", Ty::ListOf(&Ty::Class("DiffItem")), &[Changing], "The changes since the object was last handled, as a list. With the option `field`, only the changes of that field."),
+    kwarg("event", Ty::Class("WatchEvent"), &[Watching], "The raw watch event: `type` and `object`."),
     kwarg("labels", Ty::Map, OBJECTS, "The labels of the object; an empty map if it has none. Read-only."),
-    kwarg("logger", Ty::Class("Logger"), EVERY, "Logs with the name of the object, and posts Kubernetes events of it if `settings.posting.loggers` says so."),
-    kwarg("memo", Ty::Class("Memo"), EVERY, "Data that you keep for the object as long as the operator runs, shared by all handlers of it. In activities: the data that each object starts with."),
+    kwarg("logger", Ty::Class("Logger"), EVERY, "Logs messages with the name of the object, and posts them as Kubernetes events if `settings.posting.loggers` is true."),
+    kwarg("memo", Ty::Class("Memo"), EVERY, "Data of the object, kept as long as the operator runs and shared by all handlers. In activities: the initial data of every object."),
     kwarg("meta", Ty::Map, OBJECTS, "The metadata of the object. Read-only."),
     kwarg("name", Ty::Text, OBJECTS, "The name of the object."),
-    kwarg("namespace", TEXT, OBJECTS, "The namespace of the object; nothing if it is in none."),
-    kwarg("new", Ty::Any, &[Changing], "The object as it is now, without its status and what the operator stores there; with the option `field` the value of the field."),
-    kwarg("new_value", Ty::Any, &[Changing], "The same as `new`, which Rhai reserves."),
-    kwarg("old", Ty::Any, &[Changing], "The object as it was handled last, or nothing if it is new; with the option `field` the value of the field."),
+    kwarg("namespace", TEXT, OBJECTS, "The namespace of the object; nil if it is cluster-scoped."),
+    kwarg("new", Ty::Any, &[Changing], "The current object, without its status and the state that the operator stores there; with the option `field`, the value of the field."),
+    kwarg("new_value", Ty::Any, &[Changing], "The same as `new`, a reserved word in Rhai."),
+    kwarg("old", Ty::Any, &[Changing], "The last handled state of the object, or nil if it is new; with the option `field`, the value of the field."),
     kwarg("old_value", Ty::Any, &[Changing], "The same as `old`."),
     kwarg("param", Ty::Any, EVERY, "The value of the option `param` of the declaration."),
-    kwarg("patch", Ty::Class("Patch"), OBJECTS, "Changes of the object that are sent when the handlers of this turn are through."),
-    kwarg("reason", Ty::Words(&["create", "update", "delete", "resume"]), &[Changing], "Why the handlers are called: what happened to the object."),
-    kwarg("resource", Ty::Class("Resource"), OBJECTS, "What the server says about the kind of the object."),
-    kwarg("retry", Ty::Integer, EVERY, "How often this handler was tried before; 0 at the first attempt."),
+    kwarg("patch", Ty::Class("Patch"), OBJECTS, "Changes of the object, which are sent when the handlers of this round have finished."),
+    kwarg("reason", Ty::Words(&["create", "update", "delete", "resume"]), &[Changing], "The cause of the call: what happened to the object."),
+    kwarg("resource", Ty::Class("Resource"), OBJECTS, "The description of the object's resource by the server."),
+    kwarg("retry", Ty::Integer, EVERY, "The number of previous attempts of this handler; 0 at the first attempt."),
     kwarg("runtime", Ty::Number, EVERY, "The seconds since the first attempt."),
-    kwarg("settings", Ty::Class("Settings"), &[Activity], "The settings of the operator; a start-up handler may change them."),
+    kwarg("settings", Ty::Class("Settings"), &[Activity], "The settings of the operator; a startup handler can change them."),
     kwarg("spec", Ty::Map, OBJECTS, "The spec of the object; an empty map if it has none. Read-only."),
     kwarg("started", Ty::Text, EVERY, "The time of the first attempt, as RFC 3339."),
     kwarg("status", Ty::Map, OBJECTS, "The status of the object; an empty map if it has none. Read-only."),
-    kwarg("stopped", Ty::Class("Stopped"), &[Spawning], "Tells a daemon or a timer that it must end, and lets it wait for that."),
-    kwarg("type", Ty::Maybe(&Ty::Words(&["ADDED", "MODIFIED", "DELETED"])), &[Watching], "The type of the watch event; nothing for objects that were there already."),
+    kwarg("stopped", Ty::Class("Stopped"), &[Spawning], "The stop flag of the daemon or timer, which it can also wait for."),
+    kwarg("type", Ty::Maybe(&Ty::Words(&["ADDED", "MODIFIED", "DELETED"])), &[Watching], "The type of the watch event; nil for objects that existed at the start."),
     kwarg("uid", Ty::Text, OBJECTS, "The unique id of the object."),
 ];
 
@@ -69,13 +69,10 @@ impl Kwarg {
 const CLASSES: &[(Category, &str)] = &[
     (
         Changing,
-        "The argument of handlers of changes: `on_create`, `on_update`, `on_delete`, `on_resume`, `on_field`, and sub-handlers.",
+        "The argument of change handlers: `on_create`, `on_update`, `on_delete`, `on_resume`, `on_field`, and sub-handlers.",
     ),
     (Watching, "The argument of `on_event` handlers."),
-    (
-        Spawning,
-        "The argument of daemons and timers. The parts of the object are those of the moment.",
-    ),
+    (Spawning, "The argument of daemons and timers. The parts of the object are always current."),
     (Indexing, "The argument of the functions of `kopf.index`."),
     (
         Activity,
@@ -83,20 +80,20 @@ const CLASSES: &[(Category, &str)] = &[
     ),
 ];
 
-/// The class that all arguments of handlers have in common, and one for each category of handlers.
+/// Returns the class that the arguments of all handlers share, and one class for each category of handlers.
 pub(super) fn sections() -> Vec<Section> {
     let items =
         |of: &dyn Fn(&Kwarg) -> bool| KWARGS.iter().filter(|it| of(it)).map(Kwarg::item).collect();
     let mut sections = vec![Section {
         name: "Ctx",
-        doc: "The argument of every handler. The id of each index is a field too. A field that the kind of handler does not have is nothing; a name that no handler has, and assigning to `ctx`, are errors.",
+        doc: "The argument of every handler. The id of each index is a field too. A field that this kind of handler does not have is nil; a name that no handler has, and an assignment to `ctx`, are errors.",
         items: items(&|it| it.of == EVERY),
         others: None,
         parent: None,
     }];
     sections.push(Section {
         name: "ObjectCtx",
-        doc: "The argument of every handler of objects, and of functions that filter.",
+        doc: "The argument of every handler of objects, and of filter functions.",
         items: items(&|it| it.of == OBJECTS),
         others: None,
         parent: Some("Ctx"),

@@ -1,9 +1,9 @@
-//! The libraries, from their table.
+//! The sections of the libraries, from their table.
 
 use super::{Item, Parameter, Section, Shape, Signature, Spoken, Ty, types::COMBINING};
 use crate::scripting::library::{self, Body, LIBRARIES};
 
-/// A section for each.
+/// Returns a section for each library.
 pub(super) fn sections() -> Vec<Section> {
     let section = |it: &library::Library| Section {
         name: it.name,
@@ -35,7 +35,7 @@ fn item(function: &library::Function) -> Item {
 }
 
 fn parameter(it: &library::Parameter) -> Parameter {
-    // The one function that gets two values.
+    // The only function with two arguments.
     let ty = if it.name == "combine" { Ty::Function(&COMBINING) } else { it.kind.into() };
     Parameter { name: it.name, ty, required: it.required, doc: it.doc }
 }

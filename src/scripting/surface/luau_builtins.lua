@@ -1,29 +1,29 @@
--- What Luau has beyond Lua 5.1.
+-- Functions of Luau that Lua 5.1 does not have.
 
----The parts of a text between separators.
+---Splits a string at a separator.
 ---@param text string
----@param separator? string The default is a comma.
+---@param separator? string Default: a comma.
 ---@return string[]
 function string.split(text, separator) end
 
----A list of so many items.
+---Creates a list with this number of items.
 ---@param count integer
 ---@param value? any
 ---@return any[]
 function table.create(count, value) end
 
----The place of a value in a list, from 1.
+---Returns the index of a value in a list, counted from 1.
 ---@param list any[]
 ---@param value any
 ---@param from? integer
 ---@return integer|nil
 function table.find(list, value, from) end
 
----Removes everything from a table.
+---Removes all items from a table.
 ---@param t table
 function table.clear(t) end
 
----A copy of a table; tables inside of it are shared.
+---Returns a shallow copy of a table.
 ---@generic T: table
 ---@param t T
 ---@return T
@@ -35,12 +35,12 @@ function table.clone(t) end
 ---@return T
 function table.freeze(t) end
 
----Whether a table is read-only.
+---Returns whether a table is read-only.
 ---@param t table
 ---@return boolean
 function table.isfrozen(t) end
 
----Copies items of a list to another place, or into another list.
+---Copies items of a list to another index, or into another list.
 ---@param source any[]
 ---@param first integer
 ---@param last integer
@@ -49,43 +49,43 @@ function table.isfrozen(t) end
 ---@return any[]
 function table.move(source, first, last, place, target) end
 
----A list of the arguments, and their number as `n`.
+---Returns a list of the arguments, with their number as `n`.
 ---@param ... any
 ---@return { n: integer, [integer]: any }
 function table.pack(...) end
 
----The items of a list.
+---Returns the items of a list.
 ---@param list any
 ---@param first? integer
 ---@param last? integer
 ---@return any ...
 function table.unpack(list, first, last) end
 
----A number, moved into these bounds.
+---Limits a number to a range.
 ---@param number number
 ---@param least number
 ---@param most number
 ---@return number
 function math.clamp(number, least, most) end
 
----The nearest whole number.
+---Rounds a number to the nearest integer.
 ---@param number number
 ---@return integer
 function math.round(number) end
 
----1, 0 or -1.
+---Returns the sign of a number: 1, 0 or -1.
 ---@param number number
 ---@return integer
 function math.sign(number) end
 
----Smooth noise.
+---Returns Perlin noise.
 ---@param x number
 ---@param y? number
 ---@param z? number
 ---@return number
 function math.noise(x, y, z) end
 
----A number in one range, moved to its place in another.
+---Maps a number from one range to another.
 ---@param x number
 ---@param in_least number
 ---@param in_most number
@@ -94,14 +94,14 @@ function math.noise(x, y, z) end
 ---@return number
 function math.map(x, in_least, in_most, out_least, out_most) end
 
----A number between two others.
+---Interpolates linearly between two numbers.
 ---@param a number
 ---@param b number
 ---@param t number
 ---@return number
 function math.lerp(a, b, t) end
 
----Whether it is not a number.
+---Returns whether a number is NaN.
 ---@param x number
 ---@return boolean
 function math.isnan(x) end
@@ -114,48 +114,48 @@ function math.isinf(x) end
 ---@return boolean
 function math.isfinite(x) end
 
----The type of a value; for a value of the host its name, such as `"logger"`.
+---Returns the type of a value; for a value of the host its name, such as `"logger"`.
 ---@param value any
 ---@return string
 function typeof(value) end
 
----Loads a module beside the script, or of the standard library.
+---Loads a module next to the script, or from the standard library.
 ---@param name string Such as `lib.naming`.
 ---@return any
 function require(name) end
 
----The length of a table or a text, whatever its metatable says.
+---Returns the length of a table or a string without calling metamethods.
 ---@param value table|string
 ---@return integer
 function rawlen(value) end
 
----Ends a coroutine.
+---Closes a coroutine.
 ---@param co thread
 ---@return boolean, any?
 function coroutine.close(co) end
 
----Whether the running coroutine can yield.
+---Returns whether the running coroutine can yield.
 ---@return boolean
 function coroutine.isyieldable() end
 
----What is known of a function: its source `s`, line `l`, name `n`, itself `f`, arguments `a`.
+---Returns information about a function: its source `s`, line `l`, name `n`, itself `f`, arguments `a`.
 ---@param level integer|function
 ---@param what string
 ---@return any ...
 function debug.info(level, what) end
 
----Values as bytes.
+---Packs values into a binary string.
 ---@param format string
 ---@param ... any
 ---@return string
 function string.pack(format, ...) end
 
----How many bytes a format takes.
+---Returns the number of bytes of a format.
 ---@param format string
 ---@return integer
 function string.packsize(format) end
 
----Values from bytes.
+---Unpacks values from a binary string.
 ---@param format string
 ---@param text string
 ---@param place? integer
@@ -182,7 +182,7 @@ math.sqrt2 = 0
 ---@type number
 math.tau = 0
 
----Bits of whole numbers from 0 to 2^32 - 1.
+---Bitwise operations on integers from 0 to 2^32 - 1.
 bit32 = {}
 
 ---@param ... integer
@@ -255,7 +255,7 @@ function bit32.extract(n, from, width) end
 ---@return integer
 function bit32.replace(n, value, from, width) end
 
----Text as Unicode.
+---UTF-8 functions.
 utf8 = {}
 
 ---A pattern that matches one character.
@@ -425,7 +425,7 @@ function buffer.readstring(b, place, count) end
 ---@param count? integer
 function buffer.writestring(b, place, text, count) end
 
----Three numbers as one value, with the fields x, y and z.
+---A vector of three numbers, with the fields x, y and z.
 ---@class vector
 ---@field x number
 ---@field y number
@@ -504,7 +504,7 @@ function vector.max(...) end
 ---@return vector
 function vector.min(...) end
 
----Whole numbers of 64 bits, which are values of their own.
+---64-bit integers, which are a separate type.
 integer = {}
 
 ---@type any

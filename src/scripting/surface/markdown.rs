@@ -1,4 +1,4 @@
-//! The surface as Markdown: the pages of the reference.
+//! Renders the surface as Markdown: the pages of the reference.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use super::{Item, Parameter, Section, Shape, Spoken, Surface, Ty, summary};
 pub struct Page {
     /// The name of its file, such as `kopf.md`.
     pub file: String,
-    /// Its text.
+    /// Its content.
     pub text: String,
 }
 
 const MADE: &str = "<!-- Made from src/scripting/surface by the test `surface::the_reference_is_that_of_the_table`. -->\n";
 
-/// The reference: a page for each global, one for `ctx`, one for the other values, and an index.
+/// Returns the reference: a page for each global, one for `ctx`, one for the other values, and an index.
 pub fn pages(surface: &Surface) -> Vec<Page> {
     let mut pages = vec![index(surface)];
     for global in &surface.globals {
@@ -29,14 +29,14 @@ pub fn pages(surface: &Surface) -> Vec<Page> {
     let is_settings = |it: &&Section| is_settings(it);
     let is_ctx = |it: &&Section| it.name.ends_with("Ctx");
     let mut text = format!(
-        "# ctx\n\n{MADE}\nHandlers have one argument, `ctx`. What it has depends on the kind of the handler.\n"
+        "# ctx\n\n{MADE}\nHandlers have one argument, `ctx`. Its fields depend on the kind of the handler.\n"
     );
     for class in surface.classes.iter().filter(is_ctx) {
         put_class(&mut text, class);
     }
     pages.push(Page { file: "ctx.md".into(), text });
     let mut text = format!(
-        "# Values\n\n{MADE}\nWhat handlers and functions get and give. Methods are called `value:name(…)` in Lua and `value.name(…)` in Rhai. [Settings](../settings.md) have a page of their own.\n"
+        "# Values\n\n{MADE}\nValues that handlers and functions take and return. Methods are called `value:name(…)` in Lua and `value.name(…)` in Rhai. [Settings](../settings.md) have a separate page.\n"
     );
     for class in surface.classes.iter().filter(|it| !is_ctx(it) && !is_settings(it)) {
         put_class(&mut text, class);
@@ -45,33 +45,33 @@ pub fn pages(surface: &Surface) -> Vec<Page> {
     pages
 }
 
-/// Settings have a reference of their own.
+/// Returns whether a class belongs to the settings, which have a separate reference.
 fn is_settings(class: &Section) -> bool {
     class.name == "Settings" || class.name.starts_with(|it: char| it.is_ascii_lowercase())
 }
 
 fn index(surface: &Surface) -> Page {
     let mut text = format!(
-        "# Reference\n\n{MADE}\nEverything that scripts can use. In a terminal: `kopf docs`, `kopf docs kopf.on_create`; in an editor: `kopf stubs`.\n\n| page | what it has |\n|---|---|\n"
+        "# Reference\n\n{MADE}\nEverything that scripts can use. In a terminal: `kopf docs`, `kopf docs kopf.on_create`; in an editor: `kopf stubs`.\n\n| page | content |\n|---|---|\n"
     );
     let mut row = |file: &str, name: &str, doc: &str| {
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(text, "| [{name}]({file}) | {} |", cell(doc));
     };
     row("ctx.md", "`ctx`", "The argument of handlers.");
     row(
         "values.md",
         "values",
-        "What is in `ctx`, and what functions give: patches, loggers, indexes.",
+        "The values in `ctx`, and results of functions: patches, loggers, indexes.",
     );
-    row("../settings.md", "settings", "Every setting, and where it can be changed.");
+    row("../settings.md", "settings", "Every setting, and where to change it.");
     for global in &surface.globals {
         row(&format!("{}.md", global.name), &format!("`{}`", global.name), global.doc);
     }
     Page { file: "README.md".into(), text }
 }
 
-/// One entry on its own, as `kopf docs NAME` shows it.
+/// Renders one entry, for `kopf docs NAME`.
 pub fn entry(path: &str, item: &Item) -> String {
     let mut text = String::new();
     let table = path.rsplit_once('.').map_or("", |(table, _)| table);
@@ -79,7 +79,7 @@ pub fn entry(path: &str, item: &Item) -> String {
     text.trim_start().to_owned()
 }
 
-/// One section on its own, as `kopf docs NAME` shows it.
+/// Renders one section, for `kopf docs NAME`.
 pub fn section(section: &Section) -> String {
     let mut text = format!("# {}\n\n{}\n", section.name, section.doc);
     overview(&mut text, &section.items);
@@ -91,16 +91,16 @@ fn cell(text: &str) -> String {
 }
 
 fn overview(text: &mut String, items: &[Item]) {
-    text.push_str("\n| name | in short |\n|---|---|\n");
+    text.push_str("\n| name | summary |\n|---|---|\n");
     for it in items {
         let call = it.signature().map(super::Signature::told).unwrap_or_default();
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(text, "| `{}{call}` | {} |", it.name, cell(summary(it.doc)));
     }
 }
 
 fn put_class(text: &mut String, class: &Section) {
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = write!(text, "\n## {}\n\n{}\n", class.name, class.doc);
     if let Some(parent) = class.parent {
         let _fits = write!(text, "\nAlso all of `{parent}`.\n");
@@ -108,7 +108,7 @@ fn put_class(text: &mut String, class: &Section) {
     if class.items.is_empty() {
         return;
     }
-    text.push_str("\n| name | what it is | |\n|---|---|---|\n");
+    text.push_str("\n| name | type | description |\n|---|---|---|\n");
     for it in &class.items {
         let what = match &it.shape {
             Shape::Value(ty) => ty.told(),
@@ -133,11 +133,11 @@ fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
     let path =
         if table.is_empty() { item.name.to_owned() } else { format!("{table}.{}", item.name) };
     let head = "#".repeat(level);
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = write!(text, "\n{head} {path}\n");
     match &item.shape {
         Shape::Value(ty) => {
-            let _fits = write!(text, "\n{}\n\nIt is {}.\n", item.doc, ty.told());
+            let _fits = write!(text, "\n{}\n\nType: {}.\n", item.doc, ty.told());
         }
         Shape::Table(items) => {
             let _fits = write!(text, "\n{}\n", item.doc);
@@ -169,8 +169,8 @@ fn parameters(text: &mut String, what: &str, all: &[Parameter]) {
     if all.is_empty() {
         return;
     }
-    // Memory takes every text.
-    let _fits = write!(text, "\n| {what} | takes | |\n|---|---|---|\n");
+    // Writing to a string cannot fail.
+    let _fits = write!(text, "\n| {what} | takes | description |\n|---|---|---|\n");
     for it in all {
         let name = if it.required { format!("`{}`", it.name) } else { format!("[`{}`]", it.name) };
         let takes = if let Ty::Maybe(inner) = it.ty { inner.told() } else { it.ty.told() };

@@ -1,8 +1,8 @@
-//! The surface: every name that a script can use, in one place, with its types and its documentation.
+//! The surface: every name that a script can use, with its types and its documentation.
 //!
-//! The reference, `kopf docs` and the stubs of editors are made of it. It repeats nothing: declarations, options, settings,
-//! helpers and libraries have tables of their own, which the engines are built on too; what has none is listed here. A test
-//! walks the names that both engines really have and compares.
+//! The source of the reference, `kopf docs` and the editor stubs. It repeats nothing: declarations, options, settings, helpers and
+//! libraries have separate tables, which the engines use, too; all other names are listed here. A test compares the surface with
+//! the names that both engines actually have.
 
 mod classes;
 mod crd;
@@ -30,97 +30,97 @@ pub use self::{
 };
 pub(crate) use self::{kopf::OTHERS, kwargs::KWARGS};
 
-/// All there is.
+/// All names.
 #[derive(Debug)]
 pub struct Surface {
     /// The globals of scripts: `kopf` and the libraries.
     pub globals: Vec<Section>,
-    /// The values that functions and handlers get and give.
+    /// The classes of values that functions and handlers take and return.
     pub classes: Vec<Section>,
 }
 
-/// A global, a table inside of it, or a class of values.
+/// A global, a table in it, or a class of values.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// As scripts write it (`kopf`, `kopf.on`), or the name of a class (`Logger`).
+    /// The name in scripts (`kopf`, `kopf.on`), or the name of a class (`Logger`).
     pub name: &'static str,
-    /// What it is.
+    /// The documentation.
     pub doc: &'static str,
-    /// What is in it.
+    /// The items.
     pub items: Vec<Item>,
-    /// The type of what is under any other key, if there may be others.
+    /// The type of values under any other key, if other keys are possible.
     pub others: Option<Ty>,
-    /// The class that has its members too.
+    /// A class whose members this class also has.
     pub parent: Option<&'static str>,
 }
 
 /// One name in a section.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// The name itself.
+    /// The name without its path.
     pub name: &'static str,
-    /// What it is or does; the first sentence is the summary.
+    /// The documentation; its first sentence is the summary.
     pub doc: &'static str,
-    /// What kind of thing it is.
+    /// A value, a function, a method or a table.
     pub shape: Shape,
-    /// Which languages have it.
+    /// The languages that have it.
     pub spoken: Spoken,
 }
 
-/// What a name stands for.
+/// The kind of an item.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// A value.
     Value(Ty),
     /// A function below a global.
     Function(Signature),
-    /// A function of a value: `value:name(…)` in Lua, `value.name(…)` in Rhai.
+    /// A method of a value: `value:name(…)` in Lua, `value.name(…)` in Rhai.
     Method(Signature),
-    /// A table with names of its own.
+    /// A table with further names.
     Table(Vec<Item>),
 }
 
-/// How something is called.
+/// The signature of a function or a method.
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
-    /// What is passed by place.
+    /// The positional parameters.
     pub parameters: Vec<Parameter>,
-    /// What may be passed after them, any number of times.
+    /// A parameter that can follow them, any number of times.
     pub rest: Option<Parameter>,
-    /// What is passed by name, in a map after them.
+    /// The options, in a map after the parameters.
     pub options: Vec<Parameter>,
-    /// Whether selectors of resources come first: one to three texts, a marker or a function.
+    /// Whether resource selectors come first: one to three strings, a marker or a function.
     pub selects: bool,
-    /// The function of a handler, which comes last.
+    /// The type of the handler function, which comes last.
     pub handler: Option<Ty>,
-    /// What it gives; `None` is nothing.
+    /// The type of the result; `None` if there is no result.
     pub returns: Option<Ty>,
 }
 
 /// A parameter, or an option.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What fits.
+    /// The type.
     pub ty: Ty,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub required: bool,
-    /// What it is.
+    /// The documentation.
     pub doc: &'static str,
 }
 
-/// Which languages have a name.
+/// The languages that have a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spoken {
-    /// All of them.
+    /// Both languages.
     #[default]
     Both,
     /// Only Lua.
     Lua,
     /// Only Rhai.
     Rhai,
-    /// None: it has a name, and calling it is an error that says so.
+    /// No language yet: the name exists, and calling it is an error that says so.
     Later,
 }
 
@@ -134,7 +134,7 @@ pub enum Language {
 }
 
 impl Spoken {
-    /// Whether this language has it.
+    /// Returns whether this language has the name.
     pub fn in_language(self, language: Language) -> bool {
         match self {
             Spoken::Both => true,
@@ -146,7 +146,7 @@ impl Spoken {
 }
 
 impl Surface {
-    /// Puts the tables together.
+    /// Combines the tables.
     pub fn new() -> Self {
         let mut globals = vec![kopf::section()];
         globals.extend(libraries::sections());
@@ -156,7 +156,7 @@ impl Surface {
         Surface { globals, classes }
     }
 
-    /// All sections, those of globals first.
+    /// Returns all sections, those of globals first.
     pub fn sections(&self) -> impl Iterator<Item = &Section> {
         self.globals.iter().chain(&self.classes)
     }
@@ -169,7 +169,7 @@ impl Default for Surface {
 }
 
 impl Section {
-    /// A section of a table.
+    /// Returns a section of entries.
     fn of(name: &'static str, doc: &'static str, entries: &[Entry]) -> Self {
         let items = entries.iter().map(Item::of).collect();
         Section { name, doc, items, others: None, parent: None }
@@ -186,7 +186,7 @@ impl Item {
         Item { name: entry.name, doc: entry.doc, shape, spoken: entry.spoken }
     }
 
-    /// How it is called, if it is.
+    /// Returns the signature of a function or a method.
     pub fn signature(&self) -> Option<&Signature> {
         match &self.shape {
             Shape::Function(signature) | Shape::Method(signature) => Some(signature),
@@ -207,7 +207,7 @@ impl Signature {
         }
     }
 
-    /// `(objects, [owner], [options])`
+    /// Renders the parameters: `(objects, [owner], [options])`.
     pub fn told(&self) -> String {
         let mut told = Vec::new();
         if self.selects {
@@ -228,7 +228,7 @@ impl Signature {
 }
 
 impl Item {
-    /// How a declaration looks in a script, in Lua and in Rhai; nothing for other names.
+    /// Returns an example of a declaration in Lua and in Rhai; none for other names.
     pub fn examples(&self, path: &str) -> Option<[(&'static str, String); 2]> {
         let signature = self.signature()?;
         signature.handler?;
@@ -259,17 +259,17 @@ impl Item {
     }
 }
 
-/// A name of a table of this module.
+/// An entry of a table of this module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// As scripts write it.
+    /// The name in scripts.
     pub(crate) name: &'static str,
     doc: &'static str,
     form: Form,
     spoken: Spoken,
 }
 
-/// What a name of a table stands for.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Value(Ty),
@@ -277,7 +277,7 @@ enum Form {
     Method(Calling),
 }
 
-/// How a function of a table is called.
+/// The signature of a function of a table.
 #[derive(Clone, Copy, Debug)]
 struct Calling {
     parameters: &'static [Parameter],
@@ -298,7 +298,7 @@ const fn method(name: &'static str, call: Calling, doc: &'static str) -> Entry {
     Entry { name, doc, form: Form::Method(call), spoken: Spoken::Both }
 }
 
-/// Of these parameters, without a result.
+/// Returns a signature with these parameters, without a result.
 const fn taking(parameters: &'static [Parameter]) -> Calling {
     Calling { parameters, rest: None, options: &[], returns: None }
 }
@@ -323,17 +323,17 @@ impl Calling {
     }
 }
 
-/// A parameter that must be given.
+/// Returns a required parameter.
 const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Parameter {
     Parameter { name, ty, required: true, doc }
 }
 
-/// A parameter that may be left out.
+/// Returns an optional parameter.
 const fn optional(name: &'static str, ty: Ty, doc: &'static str) -> Parameter {
     Parameter { name, ty, required: false, doc }
 }
 
-/// The first sentence of a documentation text.
+/// Returns the first sentence of a documentation.
 pub fn summary(doc: &str) -> &str {
     doc.split_once(". ").map_or(doc, |(first, _)| first).trim_end_matches('.')
 }

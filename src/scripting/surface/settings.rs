@@ -6,16 +6,16 @@ use crate::logic::{
     duration, size,
 };
 
-/// What marks a group of settings.
+/// The documentation of a group, which marks it as one.
 pub(super) const GROUP: &str = "A group of settings.";
 
-/// The settings, and a class for each group.
+/// Returns the section of the settings, and a class for each group.
 pub(super) fn sections() -> Vec<Section> {
     let groups: Vec<&'static str> = configure::groups().collect();
     let group = |name: &'static str| item(name, Ty::Class(name), GROUP);
     let all = Section {
         name: "Settings",
-        doc: "The settings of the operator, by group. A start-up handler may change them, except the limits of scripts.",
+        doc: "The settings of the operator, by group. A startup handler can change them, except the limits of scripts.",
         items: groups.iter().map(|it| group(it)).collect(),
         others: None,
         parent: None,
@@ -38,7 +38,7 @@ fn item(name: &'static str, ty: Ty, doc: &'static str) -> Item {
     Item { name, doc, shape: Shape::Value(ty), spoken: Spoken::Both }
 }
 
-/// The type of a setting, from the words of its table.
+/// Returns the type of a setting, from the description in its table.
 fn of(takes: &str) -> Ty {
     match takes {
         "true or false" => Ty::Boolean,

@@ -1,4 +1,4 @@
-//! The tables of the surface are well written.
+//! The documentation in the tables of the surface has one style.
 
 use super::{Item, Parameter, Shape, Surface};
 

@@ -1,4 +1,4 @@
-//! What values are, in words that every language of the reference and of the editor stubs has a spelling for.
+//! The types of values, which the reference and the editor stubs of each language render.
 
 use crate::logic::handler::{Category, Kind};
 use crate::scripting::library;
@@ -12,17 +12,17 @@ pub enum Ty {
     Nothing,
     /// True or false.
     Boolean,
-    /// A text.
+    /// A string.
     Text,
-    /// One of these texts.
+    /// One of these strings.
     Words(&'static [&'static str]),
-    /// A number without a fraction.
+    /// An integer.
     Integer,
     /// A number.
     Number,
-    /// Seconds, or a text with a unit such as `"10m"`.
+    /// Seconds, or a string with a unit such as `"10m"`.
     Duration,
-    /// A map with texts as keys.
+    /// A map with string keys.
     Map,
     /// A list.
     List,
@@ -30,11 +30,11 @@ pub enum Ty {
     ListOf(&'static Ty),
     /// A Kubernetes object, as in YAML.
     Object,
-    /// A value of the host with members of its own: the name of a class of the surface.
+    /// A host value with members: the name of a class of the surface.
     Class(&'static str),
-    /// What gives one value after another, to be looped over.
+    /// An iterator, for a loop.
     Iterator,
-    /// A value of this type, or nothing.
+    /// A value of this type, or nil.
     Maybe(&'static Ty),
     /// A value of one of these types.
     Either(&'static [Ty]),
@@ -47,14 +47,14 @@ pub enum Ty {
 /// A function that a script passes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Callback {
-    /// What it is called with, in order.
+    /// The names and types of its arguments, in order.
     pub parameters: &'static [(&'static str, Ty)],
-    /// What it is to return.
+    /// The type of its result.
     pub returns: Ty,
 }
 
 impl Ty {
-    /// For people, as in "a string" or "a list of strings".
+    /// Returns the description for the reference, such as "a string" or "a list of strings".
     pub fn told(self) -> String {
         match self {
             Ty::Any => "any value".into(),
@@ -90,7 +90,7 @@ impl Ty {
     }
 }
 
-/// The class of `ctx` in handlers of this category.
+/// Returns the class of `ctx` in handlers of this category.
 pub fn ctx_class(category: Category) -> &'static str {
     match category {
         Category::Activity => "ActivityCtx",
@@ -102,14 +102,14 @@ pub fn ctx_class(category: Category) -> &'static str {
     }
 }
 
-/// What is said of the functions that libraries take.
+/// The functions that libraries take.
 const CALLBACK: Callback = Callback { parameters: &[("item", Ty::Any)], returns: Ty::Any };
 
-/// What is said of the function of `lists.reduce`.
+/// The function of `lists.reduce`.
 pub(super) const COMBINING: Callback =
     Callback { parameters: &[("so_far", Ty::Any), ("item", Ty::Any)], returns: Ty::Any };
 
-/// What is said of the predicate of `kube.wait`.
+/// The predicate of `kube.wait`.
 const PREDICATE: Callback = Callback { parameters: &[("object", Ty::Any)], returns: Ty::Any };
 
 impl From<library::Type> for Ty {

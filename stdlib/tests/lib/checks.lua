@@ -1,7 +1,7 @@
--- What the tests of libraries claim. What is not so is told at the line of the test.
+-- Assertions for the tests of libraries. A failed assertion is reported at the line of the test.
 local checks = {}
 
--- Past the function of this file that the test has called.
+-- The level of the test: skips the function of this file that the test has called.
 local TEST = 3
 
 local function compare(actual, expected)
@@ -23,7 +23,7 @@ function checks.fails(f, told)
     compare(problem_of(f), told)
 end
 
--- It fails, and a part of what is told is this.
+-- Asserts that the function fails with a message that contains this part.
 function checks.fails_with(f, part)
     local problem = problem_of(f)
     if not strings.contains(problem, part) then

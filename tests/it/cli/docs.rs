@@ -19,8 +19,8 @@ const INTRODUCTION: &str = "\
 const CONFIG: &str = "
 ## kopf.yaml
 
-Options and settings of `kopf run` and `kopf dev` in a file: `kopf.yaml` in the current directory or beside the scripts, or the file
-that `--config` names. Two such files are an error, and so is every key that is not in this table.
+Options and settings of `kopf run` and `kopf dev` in a file: `kopf.yaml` in the current directory or next to the scripts, or the
+file that is passed with `--config`. Two such files are an error, and so is every key that is not in this table.
 
 | key | takes |
 |---|---|
@@ -29,29 +29,29 @@ that `--config` names. Two such files are an error, and so is every key that is 
 const ENVIRONMENT: &str = "
 ## Environment variables
 
-They hold where the command line says nothing. An empty variable is an unset one. Flags are on for 1, true, t, yes, y, on. Variables
-that look like these and are none are warned of at the start, with the nearest name; unknown `KOPF_SETTINGS_…` are errors.
+They are used unless the command line says otherwise. An empty variable counts as unset. Flags are on for 1, true, t, yes, y, on. The
+operator warns at the start of misspelled variables, with the nearest name; an unknown `KOPF_SETTINGS_…` is an error.
 
 ";
 
 const REST: &str = "
-Each setting has a variable too: `KOPF_SETTINGS_GROUP__NAME`, see [settings](settings.md). `KUBECONFIG` names the kubeconfig.
-`NO_COLOR`, `CLICOLOR=0`, `CLICOLOR_FORCE` and `TERM=dumb` are respected where `--color` says nothing.
+Each setting has a variable too: `KOPF_SETTINGS_GROUP__NAME`, see [settings](settings.md). `KUBECONFIG` is the path of the kubeconfig.
+`NO_COLOR`, `CLICOLOR=0`, `CLICOLOR_FORCE` and `TERM=dumb` are respected unless `--color` is given.
 
 ## The log
 
-Everything goes to stderr; only `print` of scripts goes to stdout. A line is written at once. If stderr does not take it (a pipe whose
-reader is slow, a stopped terminal), up to 8192 lines wait; beyond that lines are lost, and where they are missing a line tells how
-many. The operator itself never waits for its log, except for one second at its end.
+All lines are written to stderr; only `print` of scripts writes to stdout. A line is written at once. If stderr does not accept it (a
+pipe with a slow reader, a stopped terminal), up to 8192 lines are queued. Further lines are lost, and one line in their place reports
+how many. The operator never waits for its log, except for up to one second when it exits.
 
 ## Exit codes
 
-| code | means |
+| code | meaning |
 |---|---|
-| 0 | a signal stopped it; the command is done |
-| 1 | the scripts, the start or the end failed |
-| 2 | the command line, the environment or kopf.yaml make no sense |
-| 130, 143 | ended at once by a second Ctrl+C or SIGTERM |
+| 0 | stopped by a signal; the command has succeeded |
+| 1 | the scripts, the start or the shutdown failed |
+| 2 | the command line, the environment or `kopf.yaml` is invalid |
+| 130, 143 | stopped immediately by a second Ctrl+C or SIGTERM |
 | 137 | a graceful exit took longer than `settings.process.ultimate_exiting_timeout` |
 ";
 
@@ -78,7 +78,7 @@ fn reference() -> String {
         writeln!(text, "| `{key}` | {takes} |").expect("memory");
     }
     text.push_str(
-        "| `scripts` | what single scripts are [granted](grants.md), by the end of their path |\n",
+        "| `scripts` | what is [granted](grants.md) to single scripts, by the end of their path |\n",
     );
     text.push_str("| `settings` | groups of [settings](settings.md) |\n");
     text.push_str(ENVIRONMENT);

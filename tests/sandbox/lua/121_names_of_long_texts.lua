@@ -1,4 +1,4 @@
--- expect: which is no name
+-- expect: longer than 65536 bytes
 -- limit: none
 -- A list of words for each letter of a megabyte.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

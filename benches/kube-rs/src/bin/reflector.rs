@@ -1,5 +1,5 @@
-//! Keeps all objects in a store of kube-rs, as `scripts/bench-scale` wants it: prints `HANDLED` when the number given as the first
-//! argument has been seen, and once more for each further second argument of events.
+//! Keeps all objects in a store of kube-rs, for `scripts/bench-scale`: prints `HANDLED` when it has seen as many objects as the
+//! first argument says, and again after each number of events that the second argument says.
 
 use std::pin::pin;
 
@@ -14,7 +14,7 @@ use kube::{
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let [objects, events] = numbers()?;
-    // An error means that somebody else has chosen one.
+    // An error means that a provider was already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::try_default().await?;
     let kind = GroupVersionKind::gvk("kopf.dev", "v1", "KopfExample");

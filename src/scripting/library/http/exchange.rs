@@ -104,7 +104,10 @@ pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
         exchanged.unwrap_or_else(|_elapsed| {
             let seconds = timeout.as_secs_f64();
             let told = "the option `timeout` allows more";
-            Err(unreached("Timeout", format!("{url}: no whole answer within {seconds} s; {told}")))
+            Err(unreached(
+                "Timeout",
+                format!("{url}: no complete response within {seconds} s; {told}"),
+            ))
         })
     })
 }
@@ -150,7 +153,7 @@ fn target(answer: &Response<Incoming>, from: &Url) -> Result<Option<Url>, Failur
     let leads = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = answer.headers().get(LOCATION).filter(|_| leads) else { return Ok(None) };
     let wrong =
-        |problem: &str| Failure::Plain(format!("{from} leads to what is no URL: {problem}"));
+        |problem: &str| Failure::Plain(format!("{from} redirects to an invalid URL: {problem}"));
     let location = location.to_str().map_err(|it| wrong(&it.to_string()))?;
     let next = from.join(location).map_err(|it| wrong(&it.to_string()))?;
     let next = web_url(next.as_str()).map_err(|it| wrong(&it.into_message()))?;
@@ -187,7 +190,7 @@ async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {
         if it.is::<http_body_util::LengthLimitError>() {
             let size = request.size;
             let told = "the option `size` allows more";
-            return format!("{url}: the answer is larger than {size} bytes; {told}").into();
+            return format!("{url}: the response is larger than {size} bytes; {told}").into();
         }
         failed(url, &*it)
     })?;

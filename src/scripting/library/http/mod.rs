@@ -14,39 +14,39 @@ pub(super) use self::exchange::Web;
 use super::{Body, Call, Function, Library, Outcome, Parameter, Type, optional, required};
 use crate::ports::BoxFuture;
 
-const URL: Parameter = required("url", Type::Name, "With its scheme, http or https.");
+const URL: Parameter = required("url", Type::Name, "The URL with its scheme, http or https.");
 pub(super) const LIBRARY: Library = Library {
     name: "http",
-    doc: "Requests over HTTP and HTTPS to hosts that `--allow-net` grants. They wait, and the other handlers go on. \
-          Each gives `{status, ok, headers, body, url}`, and `json` if the answer is JSON. The names of headers are in small \
-          letters. A body that is no text is `body_base64`. Answers like 404 are no errors: look at `ok` or `status`. \
-          Without any answer there is an error with the `reason` Unreachable, Untrusted (its certificate) or Timeout. \
-          Compression is not asked for; a server that compresses all the same gives `body_base64`.",
+    doc: "HTTP and HTTPS requests to hosts that are granted with `--allow-net`. While a request waits, other handlers run. Each function returns `{status, ok, headers, body, url}`, and `json` if the response is JSON. Header names are lowercase. A body that is not UTF-8 is returned as `body_base64`. Statuses like 404 are not errors: check `ok` or `status`. Without a response, the functions raise an error with the `reason` Unreachable, Untrusted (because of the certificate) or Timeout. Compression is not requested; if a server compresses anyway, the body is in `body_base64`.",
     functions: &[
         request(
             "get",
-            "Reads something: `http.get(\"https://api.example.com/items\", {query = {page = 1}})`.",
+            "Sends a GET request: `http.get(\"https://api.example.com/items\", {query = {page = 1}})`.",
             |call| exchange::send(call, "GET"),
         ),
-        request("head", "Asks for the headers alone.", |call| exchange::send(call, "HEAD")),
+        request("head", "Sends a HEAD request, which returns only the headers.", |call| {
+            exchange::send(call, "HEAD")
+        }),
         request(
             "post",
-            "Sends something new: `http.post(url, {json = {name = \"x\"}})`.",
+            "Sends a POST request, to create something: `http.post(url, {json = {name = \"x\"}})`.",
             |call| exchange::send(call, "POST"),
         ),
-        request("put", "Sends something in place of what is there.", |call| {
+        request("put", "Sends a PUT request, to replace something.", |call| {
             exchange::send(call, "PUT")
         }),
-        request("patch", "Sends a change.", |call| exchange::send(call, "PATCH")),
-        request("delete", "Removes something.", |call| exchange::send(call, "DELETE")),
+        request("patch", "Sends a PATCH request, to change something.", |call| {
+            exchange::send(call, "PATCH")
+        }),
+        request("delete", "Sends a DELETE request.", |call| exchange::send(call, "DELETE")),
         Function {
             name: "request",
-            doc: "Any other method: `http.request(\"OPTIONS\", url)`.",
+            doc: "Sends a request with any other method: `http.request(\"OPTIONS\", url)`.",
             parameters: &[
                 required(
                     "method",
                     Type::Name,
-                    "Capital letters, such as \"OPTIONS\"; not CONNECT.",
+                    "The method in capital letters, such as \"OPTIONS\"; not CONNECT.",
                 ),
                 URL,
             ],
@@ -61,20 +61,32 @@ pub(super) const LIBRARY: Library = Library {
 };
 
 const OPTIONS: &[Parameter] = &[
-    optional("query", Type::Map, "Fields that are added to the URL."),
-    optional("headers", Type::Map, "Texts by name."),
-    optional("json", Type::Any, "A value that is sent as JSON."),
-    optional("form", Type::Map, "Fields that are sent as a form."),
-    optional("body", Type::Text, "A text that is sent as it is."),
-    optional("body_base64", Type::Text, "Bytes that are sent as they are, in Base64."),
-    optional("timeout", Type::Duration, "For all of it, with redirections; 30 s if left out."),
-    optional("redirects", Type::Integer, "How many are followed, at most 20; 5 if left out."),
+    optional("query", Type::Map, "Parameters to add to the query of the URL."),
+    optional("headers", Type::Map, "Headers: strings by name."),
+    optional("json", Type::Any, "A value to send as JSON."),
+    optional("form", Type::Map, "Fields to send as a form."),
+    optional("body", Type::Text, "A string to send unchanged."),
+    optional("body_base64", Type::Text, "Bytes to send unchanged, in Base64."),
+    optional(
+        "timeout",
+        Type::Duration,
+        "Timeout of the whole request, including redirects; default: 30 s.",
+    ),
+    optional(
+        "redirects",
+        Type::Integer,
+        "Maximum number of redirects to follow, at most 20; default: 5.",
+    ),
     optional(
         "size",
         Type::Integer,
-        "The most bytes of the answer; 1 MiB if left out, at most settings.sandbox.string_size.",
+        "Maximum size of the response in bytes; default: 1 MiB, at most settings.sandbox.string_size.",
     ),
-    optional("ca", Type::Text, "Certificates in PEM to trust besides those of the public web."),
+    optional(
+        "ca",
+        Type::Text,
+        "PEM certificates to trust, in addition to the public certificate authorities.",
+    ),
 ];
 
 const fn request(

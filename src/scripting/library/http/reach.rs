@@ -49,7 +49,7 @@ async fn connect(access: &Access, uri: &Uri) -> io::Result<TcpStream> {
     let bare = bare(host);
     let mut failed = io::Error::other(format!("{bare} has no address"));
     let found = time::timeout(CONNECT_MAX, tokio::net::lookup_host((bare, port))).await;
-    let found = found.map_err(|_elapsed| late(&format!("no answer about the name {bare}")))??;
+    let found = found.map_err(|_elapsed| late(&format!("no response for the name {bare}")))??;
     for address in found {
         if let Err(problem) = check_address(access, bare, address) {
             failed = refused(problem);

@@ -130,10 +130,10 @@ fn body(call: &Call, headers: &mut HeaderMap) -> Result<Bytes, Failure> {
 fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
     for (name, value) in call.map("headers").into_iter().flatten() {
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_problem| {
-            format!("`headers`: {} is no name of a header", Value::from(name.as_str()))
+            format!("`headers`: {} is not a valid header name", Value::from(name.as_str()))
         })?;
         if NOT_OURS.contains(&key) {
-            return Err(format!("`headers`: {key} is made by the connection itself").into());
+            return Err(format!("`headers`: {key} is set by the connection itself").into());
         }
         let text = match value {
             Value::String(text) => text.clone(),

@@ -29,7 +29,7 @@ pub(super) fn failed(url: &Url, error: &(dyn Error + 'static)) -> Failure {
             unreached("Untrusted", format!("{url}: {}", distrusted(host, problem)))
         }
         Some(TlsError::InvalidMessage(_)) => {
-            let told = "the server does not speak TLS there; is it http:// or another port?";
+            let told = "the server does not use TLS on this port; use http:// or another port";
             unreached("Unreachable", format!("{url}: {told}"))
         }
         // Whatever else of TLS, or of the network: it has its own words.
@@ -57,19 +57,19 @@ fn distrusted(host: &str, problem: &CertificateError) -> String {
             let names: Vec<_> = presented.iter().map(|it| name(it)).collect();
             let names = if names.is_empty() { "no name at all".into() } else { names.join(", ") };
             format!(
-                "the certificate of the server is not for {host} but for {names}; ask by such a name, or mend the certificate"
+                "the certificate of the server is not for {host} but for {names}; use one of these names, or correct the certificate"
             )
         }
         CertificateError::ExpiredContext { not_after, .. } => format!(
-            "the certificate of {host} has expired at {}; it has to be renewed on the server",
+            "the certificate of {host} has expired at {}; it must be renewed on the server",
             date(*not_after)
         ),
         CertificateError::NotValidYetContext { not_before, .. } => format!(
-            "the certificate of {host} is valid from {} on; is the clock of this machine right?",
+            "the certificate of {host} is not valid before {}; check the clock of this machine",
             date(*not_before)
         ),
         other if other.to_string().contains("CaUsedAsEndEntity") => format!(
-            "the certificate of {host} is that of an authority; a server needs one of its own (basicConstraints CA:FALSE)"
+            "the certificate of {host} is that of a certificate authority; a server needs a separate one (basicConstraints CA:FALSE)"
         ),
         // Seldom ones, of which there is a long and open list.
         other => format!("the certificate of {host} is not trusted: {other}"),

@@ -10,12 +10,11 @@ use super::{Body, Function, Library, Parameter, Type, optional, required};
 
 pub(super) const LIBRARY: Library = Library {
     name: "kube",
-    doc: "The cluster, with the credentials of the operator. Objects are plain tables, as in YAML.",
+    doc: "The Kubernetes client, with the credentials of the operator. Objects are plain tables, as in YAML.",
     functions: &[
         Function {
             name: "get",
-            doc: "One object, or nothing if it is not there. The resource is named as for handlers (\"pods\", \
-                  \"deployments.apps\", \"apps/v1\" and \"Deployment\"); an object or a reference to one says all in one.",
+            doc: "Returns one object, or nil if it does not exist. The resource is named as for handlers (\"pods\", \"deployments.apps\", \"apps/v1\" and \"Deployment\"); an object or a reference to one can replace all arguments.",
             parameters: SELECTOR,
             options: &[
                 optional("name", Type::Name, "The name of the object."),
@@ -26,22 +25,24 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "list",
-            doc: "The objects of a resource, as a list: those of the namespace of the handled object, unless `namespace` \
-                  says otherwise.",
+            doc: "Returns the objects of a resource as a list: those in the namespace of the handled object, unless `namespace` says otherwise.",
             parameters: SELECTOR,
             options: &[
                 NAMESPACE_OF_LIST,
                 LABELS,
                 FIELDS,
-                optional("limit", Type::Count, "The most objects to give; all if left out."),
+                optional(
+                    "limit",
+                    Type::Count,
+                    "Maximum number of objects to return; default: all.",
+                ),
             ],
             returns: Type::List,
             body: Body::Waiting(reading::list),
         },
         Function {
             name: "create",
-            doc: "Creates an object, and gives it as it is then. One that is there already is an error (409): kube.apply \
-                  changes it.",
+            doc: "Creates an object and returns it. If it already exists, this is an error (409): use kube.apply to change it.",
             parameters: &[OBJECT],
             options: &[NAMESPACE_OF_OBJECT, MANAGER, DRY_RUN],
             returns: Type::Map,
@@ -49,16 +50,14 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "apply",
-            doc: "Creates an object or changes the one that is there, so that it has these fields (server-side apply); \
-                  fields that were applied before and are left out now are removed. Gives the object as it is then. Fields \
-                  of other managers are a conflict (409) that names them.",
+            doc: "Creates an object, or changes the existing one so that it has these fields (server-side apply); fields that were applied before and are omitted now are removed. Returns the resulting object. If other managers own a field, this is a conflict (409) that names them.",
             parameters: &[OBJECT],
             options: &[
                 NAMESPACE_OF_OBJECT,
                 optional(
                     "force",
                     Type::Boolean,
-                    "Takes over fields of other managers; false if left out.",
+                    "Take over fields of other managers; default: false.",
                 ),
                 MANAGER,
                 SUBRESOURCE,
@@ -69,15 +68,13 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "patch",
-            doc: "Changes some fields of an object, and gives it as it is then. For the handled object itself ctx.patch is \
-                  better: it is sent once, after the handler, together with everything else.",
+            doc: "Changes some fields of an object and returns the resulting object. For the handled object, prefer ctx.patch: it is sent once, after the handler, together with all other changes.",
             parameters: &[
                 REFERENCE,
                 required(
                     "patch",
                     Type::Any,
-                    "A map of the fields to change, where null (kopf.null in Lua, () in Rhai) removes one; or a list of \
-                     operations.",
+                    "A map of the fields to change, where null (kopf.null in Lua, () in Rhai) removes one; or a list of JSON patch operations.",
                 ),
             ],
             options: &[
@@ -85,7 +82,7 @@ pub(super) const LIBRARY: Library = Library {
                 optional(
                     "type",
                     Type::Name,
-                    "\"merge\", \"json\" or \"strategic\"; if left out, \"merge\" for a map and \"json\" for a list.",
+                    "\"merge\", \"json\" or \"strategic\"; default: \"merge\" for a map, \"json\" for a list.",
                 ),
                 SUBRESOURCE,
                 MANAGER,
@@ -96,8 +93,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "replace",
-            doc: "Puts a whole object in the place of the one that is there, and gives it as it is then. With its \
-                  resourceVersion in it, it is a conflict (409) if somebody else has changed it meanwhile.",
+            doc: "Replaces a whole object and returns the resulting object. If the object contains its resourceVersion, this is a conflict (409) when the object has changed meanwhile.",
             parameters: &[OBJECT],
             options: &[NAMESPACE_OF_OBJECT, SUBRESOURCE, MANAGER, DRY_RUN],
             returns: Type::Map,
@@ -105,27 +101,30 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "delete",
-            doc: "Deletes an object. Gives whether it was there.",
+            doc: "Deletes an object. Returns whether it existed.",
             parameters: &[REFERENCE],
             options: &[
                 NAMESPACE_OF_OBJECT,
                 optional(
                     "propagation",
                     Type::Name,
-                    "What becomes of what it owns: \"Background\", \"Foreground\" or \"Orphan\"; if left out, as the \
-                     resource has it.",
+                    "How its dependents are deleted: \"Background\", \"Foreground\" or \"Orphan\"; default: that of the resource.",
                 ),
                 optional(
                     "uid",
                     Type::Name,
-                    "Deletes only the object with this uid; another one is a conflict (409).",
+                    "Delete the object only if it has this uid; otherwise, this is a conflict (409).",
                 ),
                 optional(
                     "missing_ok",
                     Type::Boolean,
-                    "Whether it may be gone already; true if left out, otherwise that is an error (404).",
+                    "Whether the object may be missing; default: true. If false, a missing object is an error (404).",
                 ),
-                optional("grace_period", Type::Duration, "How long it has to end; 0 for at once."),
+                optional(
+                    "grace_period",
+                    Type::Duration,
+                    "Time for a graceful end; 0: immediately.",
+                ),
                 DRY_RUN,
             ],
             returns: Type::Boolean,
@@ -133,31 +132,24 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "watch",
-            doc: "Loops over the objects of a resource and then over their changes, each a map with `type` (\"ADDED\", \
-                  \"MODIFIED\" or \"DELETED\") and `object`. It goes on after the server was away; what went in that time is \
-                  told as \"DELETED\", with its metadata only. It ends when the loop is left, with `timeout`, and in a \
-                  daemon when that must stop.",
+            doc: "Iterates over the objects of a resource and then over their changes, each a map with `type` (\"ADDED\", \"MODIFIED\" or \"DELETED\") and `object`. It continues after an outage of the server; objects that were deleted meanwhile are reported as \"DELETED\", with their metadata only. It ends when the loop is left, after `timeout`, and in a daemon when the daemon must stop.",
             parameters: SELECTOR,
             options: &[
                 NAMESPACE_OF_LIST,
                 LABELS,
                 FIELDS,
-                optional("name", Type::Name, "Watches only the object of this name."),
-                optional("timeout", Type::Duration, "When it ends; never if left out."),
+                optional("name", Type::Name, "Watch only the object with this name."),
+                optional("timeout", Type::Duration, "When to end; default: never."),
             ],
             returns: Type::Any,
             body: Body::Streaming(watching::watch),
         },
         Function {
             name: "wait",
-            doc: "Waits until something holds of an object: \"condition=Ready\", \"condition=Ready=False\", \"created\", \
-                  \"deleted\", or what a function says that gets the object as it is now and after each change (nothing while \
-                  it is not there): `kube.wait(job, function(it) return it and it.status.succeeded == 1 end, \"10m\")`. Gives \
-                  the object, or true if it is gone; nothing if it is in a daemon that must stop meanwhile. An error if it \
-                  takes longer than `timeout`.",
+            doc: "Waits until a condition of an object is met: \"condition=Ready\", \"condition=Ready=False\", \"created\", \"deleted\", or until a function returns true, which is called with the current object and after each change (with nil while the object does not exist): `kube.wait(job, function(it) return it and it.status.succeeded == 1 end, \"10m\")`. Returns the object, or true if it is deleted; nil if it runs in a daemon that must stop meanwhile. Raises an error after `timeout`.",
             parameters: &[
                 REFERENCE,
-                required("predicate", Type::Test, "What to wait for."),
+                required("predicate", Type::Test, "The condition to wait for."),
                 TIMEOUT,
             ],
             options: &[NAMESPACE_OF_OBJECT],
@@ -166,22 +158,26 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "logs",
-            doc: "What a pod has written, as a text.",
+            doc: "Returns the log of a pod as a string.",
             parameters: &[POD],
             options: &[
                 NAMESPACE_OF_OBJECT,
-                optional("container", Type::Name, "Which container; needed if there are several."),
-                optional("tail", Type::Count, "Only so many lines of its end."),
-                optional("since", Type::Duration, "Only what is not older than this."),
+                optional("container", Type::Name, "The container; required if there are several."),
+                optional("tail", Type::Count, "Return only this many lines from the end."),
+                optional(
+                    "since",
+                    Type::Duration,
+                    "Return only lines that are not older than this.",
+                ),
                 optional(
                     "previous",
                     Type::Boolean,
-                    "Of the container that ran before; false if left out.",
+                    "Read the log of the previous container; default: false.",
                 ),
                 optional(
                     "timestamps",
                     Type::Boolean,
-                    "With the time before each line; false if left out.",
+                    "Begin each line with its time; default: false.",
                 ),
             ],
             returns: Type::Text,
@@ -189,19 +185,19 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "scale",
-            doc: "Sets the replicas of a Deployment, a StatefulSet or anything else that can be scaled. Gives its scale.",
-            parameters: &[REFERENCE, required("replicas", Type::Count, "How many.")],
+            doc: "Sets the replicas of a Deployment, a StatefulSet or any other scalable object. Returns its scale.",
+            parameters: &[REFERENCE, required("replicas", Type::Count, "The number of replicas.")],
             options: &[NAMESPACE_OF_OBJECT, DRY_RUN],
             returns: Type::Map,
             body: Body::Waiting(writing::scale),
         },
         Function {
             name: "evict",
-            doc: "Deletes a pod as far as its disruption budget allows. Gives whether it was there.",
+            doc: "Deletes a pod if its disruption budget permits it. Returns whether the pod existed.",
             parameters: &[POD],
             options: &[
                 NAMESPACE_OF_OBJECT,
-                optional("grace_period", Type::Duration, "How long it has to end."),
+                optional("grace_period", Type::Duration, "Time for a graceful end."),
                 DRY_RUN,
             ],
             returns: Type::Boolean,
@@ -209,12 +205,11 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "can_i",
-            doc: "Whether the operator may do something: a verb such as \"get\", \"list\", \"watch\", \"create\", \"patch\" or \
-                  \"delete\", and a resource.",
-            parameters: &[required("verb", Type::Name, "What to do."), FIRST, SECOND, THIRD],
+            doc: "Returns whether the operator has a permission: a verb such as \"get\", \"list\", \"watch\", \"create\", \"patch\" or \"delete\", and a resource.",
+            parameters: &[required("verb", Type::Name, "The verb."), FIRST, SECOND, THIRD],
             options: &[
                 NAMESPACE_OF_LIST,
-                optional("name", Type::Name, "With which object; with any if left out."),
+                optional("name", Type::Name, "The name of the object; default: any."),
                 SUBRESOURCE,
             ],
             returns: Type::Boolean,
@@ -222,7 +217,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "version",
-            doc: "The version of the server: a map with `major`, `minor`, `gitVersion` and more.",
+            doc: "Returns the version of the server: a map with `major`, `minor`, `gitVersion` and more.",
             parameters: &[],
             options: &[],
             returns: Type::Map,
@@ -234,11 +229,14 @@ pub(super) const LIBRARY: Library = Library {
 /// What the host does for `stdlib/kube.*`.
 pub(super) const STATES: Function = Function {
     name: "wait",
-    doc: "Loops over the states of an object in which a predicate holds, or over all if there is none: maps with `object`, \
-          unless it is not there. It ends in a daemon that must stop; an error after `timeout`.",
+    doc: "Iterates over the states of an object in which a predicate is true, or over all of them without a predicate: maps with `object`, unless the object does not exist. Ends in a daemon that must stop; raises an error after `timeout`.",
     parameters: &[
         REFERENCE,
-        optional("predicate", Type::Name, "What holds; nothing of a function that is asked later."),
+        optional(
+            "predicate",
+            Type::Name,
+            "The predicate; nil for a function that is called later.",
+        ),
         TIMEOUT,
     ],
     options: &[NAMESPACE_OF_OBJECT],
@@ -251,7 +249,7 @@ const SELECTOR: &[Parameter] = &[FIRST, SECOND, THIRD];
 const FIRST: Parameter = required(
     "selector",
     Type::Selector,
-    "The resource: \"pods\", \"deployments.apps\", \"apps/v1\" with a name after it, or ctx.resource.",
+    "The resource: \"pods\", \"deployments.apps\", \"apps/v1\" followed by a name, or ctx.resource.",
 );
 const SECOND: Parameter =
     optional("selector2", Type::Name, "The rest of the selector, such as \"Deployment\".");
@@ -262,34 +260,40 @@ const OBJECT: Parameter =
 const REFERENCE: Parameter =
     required("object", Type::Object, "The object, a reference to it, or ctx.");
 const TIMEOUT: Parameter =
-    optional("timeout", Type::Duration, "How long to wait at most; 30 seconds if left out.");
+    optional("timeout", Type::Duration, "Maximum time to wait; default: 30 s.");
 const POD: Parameter = required("pod", Type::Any, "The name of the pod, or the pod itself.");
 const NAMESPACE_OF_OBJECT: Parameter = optional(
     "namespace",
     Type::Name,
-    "Its namespace; if neither this nor the object says it, that of the handled object, or else of the credentials.",
+    "The namespace; default: that of the object, of the handled object, or of the credentials.",
 );
 const NAMESPACE_OF_LIST: Parameter = optional(
     "namespace",
     Type::Name,
-    "Which namespace, or \"*\" for all; if left out, that of the handled object, or else of the credentials.",
+    "The namespace, or \"*\" for all; default: that of the handled object, or of the credentials.",
 );
 const LABELS: Parameter = optional(
     "label_selector",
     Type::Labels,
-    "Only with these labels: \"app=web,tier!=db\", or a map.",
+    "Only objects with these labels: \"app=web,tier!=db\", or a map.",
 );
 const FIELDS: Parameter = optional(
     "field_selector",
     Type::Labels,
-    "Only with these fields: \"status.phase=Running\", or a map.",
+    "Only objects with these fields: \"status.phase=Running\", or a map.",
 );
-const MANAGER: Parameter =
-    optional("field_manager", Type::Name, "Who has the fields from then on; \"kopf\" if left out.");
+const MANAGER: Parameter = optional(
+    "field_manager",
+    Type::Name,
+    "The manager that owns the fields from then on; default: \"kopf\".",
+);
 const SUBRESOURCE: Parameter = optional(
     "subresource",
     Type::Name,
-    "A part of it, such as \"status\"; the object itself if left out.",
+    "The subresource, such as \"status\"; default: the object itself.",
 );
-const DRY_RUN: Parameter =
-    optional("dry_run", Type::Boolean, "Checks everything and changes nothing; false if left out.");
+const DRY_RUN: Parameter = optional(
+    "dry_run",
+    Type::Boolean,
+    "Validate the request without changing anything; default: false.",
+);

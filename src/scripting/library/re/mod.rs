@@ -24,22 +24,22 @@ use crate::scripting::limits;
 const PATTERN: Parameter = required(
     "pattern",
     Type::Text,
-    "A regular expression, at most 8192 bytes, a longer one is an error; `(?i)` in front ignores the case.",
+    "A regular expression, at most 8192 bytes, a longer one is an error; the prefix `(?i)` ignores case.",
 );
-const TEXT: Parameter = required("text", Type::Text, "The text that is searched.");
+const TEXT: Parameter = required("text", Type::Text, "The string to search.");
 const LIMIT: &[Parameter] =
-    &[optional("limit", Type::Integer, "How many at most; all if left out.")];
+    &[optional("limit", Type::Integer, "The maximum number of matches; default: all.")];
 
 pub(super) const LIBRARY: Library = Library {
     name: "re",
-    doc: "Regular expressions of Perl's kind, without references and looking around: each search takes linear time.",
+    doc: "Regular expressions in Perl syntax, without backreferences and lookaround: each search takes linear time.",
     functions: FUNCTIONS,
 };
 
 const FUNCTIONS: &[Function] = &[
     immediate(
         "test",
-        "Whether a pattern is found in a text: `re.test(\"^v[0-9]+$\", version)`.",
+        "Returns whether a string matches a pattern anywhere: `re.test(\"^v[0-9]+$\", version)`.",
         &[PATTERN, TEXT],
         Type::Boolean,
         |call| {
@@ -49,7 +49,7 @@ const FUNCTIONS: &[Function] = &[
     ),
     immediate(
         "find",
-        "The first part of a text that fits; nothing if there is none.",
+        "Returns the first match; nil if there is none.",
         &[PATTERN, TEXT],
         Type::Any,
         |call| {
@@ -58,14 +58,13 @@ const FUNCTIONS: &[Function] = &[
             Ok(found.map_or(Value::Null, |it| part(text, it).into()).into())
         },
     ),
-    immediate("find_all", "All parts of a text that fit.", &[PATTERN, TEXT], Type::List, |call| {
+    immediate("find_all", "Returns all matches.", &[PATTERN, TEXT], Type::List, |call| {
         collected(call, |_, text, found| Ok(part(text, found).into()))
     })
     .with(LIMIT),
     immediate(
         "captures",
-        "What the groups of a pattern have caught: `{text, groups, named}`, where `groups` is a list without the whole; \
-         nothing if the pattern is not found.",
+        "Returns the groups of the first match: `{text, groups, named}`, where `groups` is a list without the whole match; nil if there is no match.",
         &[PATTERN, TEXT],
         Type::Any,
         |call| {
@@ -78,7 +77,7 @@ const FUNCTIONS: &[Function] = &[
     ),
     immediate(
         "captures_all",
-        "The same for every place where the pattern is found.",
+        "Returns the same for each match.",
         &[PATTERN, TEXT],
         Type::List,
         |call| {
@@ -92,22 +91,22 @@ const FUNCTIONS: &[Function] = &[
     .with(LIMIT),
     immediate(
         "replace",
-        "The text with another in place of what fits, everywhere; `$1` and `${name}` stand for groups, `$$` for `$`.",
-        &[PATTERN, TEXT, required("new", Type::Text, "What comes in its place.")],
+        "Replaces all matches; in the replacement, `$1` and `${name}` stand for groups, `$$` for `$`.",
+        &[PATTERN, TEXT, required("new", Type::Text, "The replacement.")],
         Type::Text,
         replace,
     )
     .with(LIMIT),
-    immediate("split", "The parts of a text between what fits.", &[PATTERN, TEXT], Type::List, split)
+    immediate("split", "Splits a string at the matches.", &[PATTERN, TEXT], Type::List, split)
         .with(&[optional(
             "limit",
             Type::Integer,
-            "The most parts; the last one is the rest. All if left out.",
+            "The maximum number of parts; the last one is the rest. Default: all.",
         )]),
     immediate(
         "escape",
-        "A pattern that fits a text as it is: `re.escape(\"1.5\")` is `1\\.5`.",
-        &[required("text", Type::Text, "The text.")],
+        "Returns a pattern that matches a string literally: `re.escape(\"1.5\")` is `1\\.5`.",
+        &[required("text", Type::Text, "The string.")],
         Type::Text,
         |call| Ok(Value::from(regex::escape(call.text("text"))).into()),
     ),

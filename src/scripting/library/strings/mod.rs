@@ -12,90 +12,89 @@ use super::{
 };
 use crate::scripting::limits;
 
-const TEXT: Parameter = required("text", Type::Text, "The text; it stays as it is.");
-const PART: Parameter = required("part", Type::Text, "The text that is looked for.");
+const TEXT: Parameter = required("text", Type::Text, "The string; it is not changed.");
+const PART: Parameter = required("part", Type::Text, "The string to find.");
 const TRIMMED: Parameter = optional(
     "characters",
     Type::Name,
-    "What is taken away, at most 256 characters, more are an error; spaces and line breaks if left out.",
+    "The characters to remove, at most 256 characters, more are an error; default: spaces and line breaks.",
 );
-const WIDTH: Parameter =
-    required("width", Type::Integer, "The number of characters to fill up to.");
-const FILL: Parameter = optional("fill", Type::Name, "What is added; spaces if left out.");
+const WIDTH: Parameter = required("width", Type::Integer, "The minimum number of characters.");
+const FILL: Parameter = optional("fill", Type::Name, "The padding; default: spaces.");
 
 pub(super) const LIBRARY: Library =
-    Library { name: "strings", doc: "What is done with texts.", functions: FUNCTIONS };
+    Library { name: "strings", doc: "Functions for strings.", functions: FUNCTIONS };
 
 const FUNCTIONS: &[Function] = &[
-    immediate("trim", "The text without spaces at both ends.", &[TEXT, TRIMMED], Type::Text, |call| {
+    immediate("trim", "Removes white space at both ends.", &[TEXT, TRIMMED], Type::Text, |call| {
         trimmed(call, true, true)
     }),
-    immediate("trim_start", "The text without spaces in front.", &[TEXT, TRIMMED], Type::Text, |call| {
+    immediate("trim_start", "Removes white space at the start.", &[TEXT, TRIMMED], Type::Text, |call| {
         trimmed(call, true, false)
     }),
-    immediate("trim_end", "The text without spaces at the end.", &[TEXT, TRIMMED], Type::Text, |call| {
+    immediate("trim_end", "Removes white space at the end.", &[TEXT, TRIMMED], Type::Text, |call| {
         trimmed(call, false, true)
     }),
     immediate(
         "split",
-        "The parts of a text between separators: `strings.split(\"a,b\", \",\")`. An empty separator gives the characters.",
-        &[TEXT, required("separator", Type::Text, "What is between the parts.")],
+        "Splits a string at a separator: `strings.split(\"a,b\", \",\")`. An empty separator returns the characters.",
+        &[TEXT, required("separator", Type::Text, "The separator.")],
         Type::List,
         split,
     )
-    .with(&[optional("limit", Type::Integer, "The most parts; the last one is the rest. All if left out.")]),
-    immediate("words", "The parts between spaces and line breaks.", &[TEXT], Type::List, |call| {
+    .with(&[optional("limit", Type::Integer, "The maximum number of parts; the last one is the rest. Default: all.")]),
+    immediate("words", "Splits a string at white space.", &[TEXT], Type::List, |call| {
         list(call.text("text").split_whitespace())
     }),
-    immediate("lines", "The lines, without their ends.", &[TEXT], Type::List, |call| {
+    immediate("lines", "Returns the lines, without line breaks.", &[TEXT], Type::List, |call| {
         list(call.text("text").lines())
     }),
     immediate(
         "join",
-        "One text of all items, which are texts, numbers, true or false.",
+        "Joins items, which are strings, numbers, true or false, to one string.",
         &[
             required("list", Type::List, "The items."),
-            optional("separator", Type::Text, "What goes between them; nothing if left out."),
+            optional("separator", Type::Text, "The separator; default: none."),
         ],
         Type::Text,
         join,
     ),
-    immediate("starts_with", "Whether a text begins with another.", &[TEXT, PART], Type::Boolean, |call| {
+    immediate("starts_with", "Returns whether a string begins with another.", &[TEXT, PART], Type::Boolean, |call| {
         Ok(Value::from(call.text("text").starts_with(call.text("part"))).into())
     }),
-    immediate("ends_with", "Whether a text ends with another.", &[TEXT, PART], Type::Boolean, |call| {
+    immediate("ends_with", "Returns whether a string ends with another.", &[TEXT, PART], Type::Boolean, |call| {
         Ok(Value::from(call.text("text").ends_with(call.text("part"))).into())
     }),
-    immediate("contains", "Whether a text has another in it.", &[TEXT, PART], Type::Boolean, |call| {
+    immediate("contains", "Returns whether a string contains another.", &[TEXT, PART], Type::Boolean, |call| {
         Ok(Value::from(call.text("text").contains(call.text("part"))).into())
     }),
-    immediate("count", "How often a text has another in it.", &[TEXT, required("part", Type::Name, "The text that is counted.")], Type::Integer, |call| {
+    immediate("count", "Returns how often a string contains another.", &[TEXT, required("part", Type::Name, "The string to count.")], Type::Integer, |call| {
         Ok(Value::from(occurrences(call.text("text"), call.text("part"), usize::MAX)?).into())
     }),
     immediate(
         "replace",
-        "The text with another in place of a part, everywhere.",
+        "Replaces all occurrences of a part.",
         &[
             TEXT,
-            required("part", Type::Name, "The text that is replaced."),
-            required("new", Type::Text, "What comes in its place."),
+            required("part", Type::Name, "The string to replace."),
+            required("new", Type::Text, "The replacement."),
         ],
         Type::Text,
         replace,
     )
-    .with(&[optional("limit", Type::Integer, "How often at most; everywhere if left out.")]),
-    immediate("remove_prefix", "The text without another in front, if it is there.", &[TEXT, PART], Type::Text, |call| {
+    .with(&[optional("limit", Type::Integer, "The maximum number of replacements; default: all.")]),
+    immediate("remove_prefix", "Removes a prefix, if the string has it.", &[TEXT, PART], Type::Text, |call| {
         let text = call.text("text");
         Ok(Value::from(text.strip_prefix(call.text("part")).unwrap_or(text)).into())
     }),
-    immediate("remove_suffix", "The text without another at the end, if it is there.", &[TEXT, PART], Type::Text, |call| {
+    immediate("remove_suffix", "Removes a suffix, if the string has it.", &[TEXT, PART], Type::Text, |call| {
         let text = call.text("text");
         Ok(Value::from(text.strip_suffix(call.text("part")).unwrap_or(text)).into())
     }),
-    immediate("upper", "The text in capital letters.", &[TEXT], Type::Text, |call| {
+    immediate("upper", "Returns the string in uppercase.", &[TEXT], Type::Text, |call| {
         Ok(Value::from(in_slices(call.text("text"), str::to_uppercase)?).into())
     }),
-    immediate("lower", "The text in small letters.", &[TEXT], Type::Text, |call| {
+    immediate("lower", "Returns the string in lowercase.", &[TEXT], Type::Text, |call| {
         let text = call.text("text");
         // Its small letter depends on what stands around it.
         let lowered = if text.contains('Σ') {
@@ -105,49 +104,49 @@ const FUNCTIONS: &[Function] = &[
         };
         Ok(Value::from(lowered).into())
     }),
-    immediate("capitalize", "The text with a capital letter in front.", &[TEXT], Type::Text, |call| {
+    immediate("capitalize", "Returns the string with an uppercase first letter.", &[TEXT], Type::Text, |call| {
         let mut rest = call.text("text").chars();
         let first = rest.next().into_iter().flat_map(char::to_uppercase);
         Ok(Value::from(first.chain(rest).collect::<String>()).into())
     }),
-    immediate("length", "The number of characters; `#text` of Lua counts bytes.", &[TEXT], Type::Integer, |call| {
+    immediate("length", "Returns the number of characters; in Lua, `#text` counts bytes.", &[TEXT], Type::Integer, |call| {
         Ok(Value::from(call.text("text").chars().count()).into())
     }),
-    immediate("reverse", "The characters from the last to the first.", &[TEXT], Type::Text, |call| {
+    immediate("reverse", "Returns the characters in reverse order.", &[TEXT], Type::Text, |call| {
         Ok(Value::from(call.text("text").chars().rev().collect::<String>()).into())
     }),
-    immediate("repeated", "The text several times.", &[TEXT, required("count", Type::Integer, "How often.")], Type::Text, |call| {
+    immediate("repeated", "Repeats a string.", &[TEXT, required("count", Type::Integer, "The number of repetitions.")], Type::Text, |call| {
         let (text, count) = (call.text("text"), call.count("count", 0)?);
         room(call, text.len().saturating_mul(count))?;
         Ok(Value::from(text.repeat(count)).into())
     }),
-    immediate("pad_start", "The text with so much in front that it has this many characters.", &[TEXT, WIDTH, FILL], Type::Text, |call| {
+    immediate("pad_start", "Pads the start of a string, so that it has at least this many characters.", &[TEXT, WIDTH, FILL], Type::Text, |call| {
         Ok(Value::from(fill(call)? + call.text("text")).into())
     }),
-    immediate("pad_end", "The text with so much at the end that it has this many characters.", &[TEXT, WIDTH, FILL], Type::Text, |call| {
+    immediate("pad_end", "Pads the end of a string, so that it has at least this many characters.", &[TEXT, WIDTH, FILL], Type::Text, |call| {
         Ok(Value::from(call.text("text").to_owned() + fill(call)?.as_str()).into())
     }),
     immediate(
         "truncate",
-        "The text, or as much of it as fits, with a mark at the end.",
+        "Truncates a string that is too long, with a mark at the end.",
         &[
             TEXT,
-            required("length", Type::Integer, "The most characters, with the mark."),
-            optional("mark", Type::Text, "What shows that something is missing; `…` if left out."),
+            required("length", Type::Integer, "The maximum number of characters, including the mark."),
+            optional("mark", Type::Text, "The mark of a truncated string; default: `…`."),
         ],
         Type::Text,
         truncate,
     ),
     immediate(
         "indent",
-        "The text with spaces in front of each line that is not empty.",
-        &[TEXT, required("by", Type::Any, "The number of spaces, or a text to put there.")],
+        "Indents each line that is not empty.",
+        &[TEXT, required("by", Type::Any, "The number of spaces, or a string to insert.")],
         Type::Text,
         indent,
     ),
     immediate(
         "dedent",
-        "The text without the spaces that all lines have in front, and without an empty first line: for texts in scripts.",
+        "Removes the common indentation of all lines, and an empty first line: for multi-line strings in scripts.",
         &[TEXT],
         Type::Text,
         |call| Ok(Value::from(dedent(call.text("text"))).into()),
@@ -316,7 +315,7 @@ fn indent(call: &Call) -> Outcome {
         | Value::Array(_)
         | Value::Object(_)) => {
             let got = crate::scripting::text::shown(other);
-            return Err(format!("`by`: expected a number of spaces or a text, got {got}").into());
+            return Err(format!("`by`: expected a number of spaces or a string, got {got}").into());
         }
     };
     let text = call.text("text");

@@ -17,22 +17,21 @@ const TEXT_MAX: usize = 64 * 1024;
 const NAMED: Parameter = required(
     "text",
     Type::Text,
-    "The text, at most 65536 bytes, a longer one is an error; it stays as it is.",
+    "The string, at most 65536 bytes, a longer one is an error; it is not changed.",
 );
 
 pub(super) const SLUG: Function = immediate(
     "slug",
-    "A name for an object, which DNS accepts: `strings.slug(\"My App: v2\")` is `my-app-v2`. \
-     A longer one is cut, and ends with a hash of the text, so that different texts stay apart.",
+    "Returns a valid DNS name for an object: `strings.slug(\"My App: v2\")` is `my-app-v2`. A longer name is truncated and ends with a hash of the string, so that different strings have different names.",
     &[NAMED],
     Type::Text,
     slug,
 )
-.with(&[optional("length", Type::Integer, "The most characters, at least 10; 63 if left out.")]);
+.with(&[optional("length", Type::Integer, "The maximum number of characters, at least 10; default: 63.")]);
 
 pub(super) const IS_DNS_LABEL: Function = immediate(
     "is_dns_label",
-    "Whether a text is a name for any object: at most 63 small letters, digits and `-`, with none of these at its ends.",
+    "Returns whether a string is a DNS label, which is a valid name for any object: at most 63 lowercase letters, digits and `-`, without `-` at its ends.",
     &[TEXT],
     Type::Boolean,
     |call| Ok(Value::from(is_label(call.text("text"))).into()),
@@ -40,7 +39,7 @@ pub(super) const IS_DNS_LABEL: Function = immediate(
 
 pub(super) const IS_DNS_NAME: Function = immediate(
     "is_dns_name",
-    "Whether a text is labels with dots between them, at most 253 characters.",
+    "Returns whether a string consists of DNS labels, separated by dots, with at most 253 characters.",
     &[TEXT],
     Type::Boolean,
     |call| {
@@ -51,7 +50,7 @@ pub(super) const IS_DNS_NAME: Function = immediate(
 
 pub(super) const KEBAB: Function = immediate(
     "kebab",
-    "The words of a name with `-` between them: `maxReplicas` is `max-replicas`.",
+    "Converts a name to words with `-` between them: `maxReplicas` is `max-replicas`.",
     &[NAMED],
     Type::Text,
     |call| Ok(Value::from(words(named(call)?).join("-")).into()),
@@ -59,7 +58,7 @@ pub(super) const KEBAB: Function = immediate(
 
 pub(super) const SNAKE: Function = immediate(
     "snake",
-    "The words of a name with `_` between them: `maxReplicas` is `max_replicas`.",
+    "Converts a name to words with `_` between them: `maxReplicas` is `max_replicas`.",
     &[NAMED],
     Type::Text,
     |call| Ok(Value::from(words(named(call)?).join("_")).into()),
@@ -67,7 +66,7 @@ pub(super) const SNAKE: Function = immediate(
 
 pub(super) const CAMEL: Function = immediate(
     "camel",
-    "The words of a name with capital letters, except for the first: `max_replicas` is `maxReplicas`.",
+    "Converts a name to capitalized words, except for the first: `max_replicas` is `maxReplicas`.",
     &[NAMED],
     Type::Text,
     |call| {
@@ -85,7 +84,7 @@ pub(super) const CAMEL: Function = immediate(
 fn named(call: &Call) -> Result<&str, Failure> {
     let text = call.text("text");
     if text.len() > TEXT_MAX {
-        return Err(format!("`text`: longer than {TEXT_MAX} bytes, which is no name").into());
+        return Err(format!("`text`: longer than {TEXT_MAX} bytes").into());
     }
     Ok(text)
 }
@@ -116,7 +115,7 @@ fn slug(call: &Call) -> Outcome {
     }
     let mut name = name.trim_end_matches('-').to_owned();
     if name.is_empty() {
-        return Err("`text`: there is no letter or digit in it".into());
+        return Err("`text`: there must be a letter or a digit".into());
     }
     if name.len() > length {
         name.truncate(length - MARK - 1);

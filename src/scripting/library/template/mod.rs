@@ -14,21 +14,17 @@ use super::{Call, Library, Outcome, Type, immediate, required};
 
 pub(super) const LIBRARY: Library = Library {
     name: "template",
-    doc: "Texts with places for values, such as files of configuration.",
+    doc: "Renders templates, such as configuration files.",
     functions: &[immediate(
         "render",
-        "A template filled in: `template.render(\"Hello {{ user.name | upper }}\", {user = {name = \"Ann\"}})`. \
-         `{{ path }}` and `{{ path | filter }}`; `{% if path %}…{% elif not path %}…{% else %}…{% endif %}`, also with `path == \"text\"` and `!=`; \
-         `{% for item in path %}…{% endfor %}` and `{% for key, item in path %}` with `loop.index`, `loop.first`, `loop.last`; `{# remark #}`; \
-         `{%-` and `-%}` take spaces away. Filters: default(x), upper, lower, trim, quote, json, yaml, indent(n), join(\", \"), length, base64. \
-         A path that leads nowhere is an error, unless `default` follows.",
+        "Renders a template: `template.render(\"Hello {{ user.name | upper }}\", {user = {name = \"Ann\"}})`. `{{ path }}` and `{{ path | filter }}`; `{% if path %}…{% elif not path %}…{% else %}…{% endif %}`, also with `path == \"text\"` and `!=`; `{% for item in path %}…{% endfor %}` and `{% for key, item in path %}` with `loop.index`, `loop.first`, `loop.last`; `{# comment #}`; `{%-` and `-%}` remove white space. Filters: default(x), upper, lower, trim, quote, json, yaml, indent(n), join(\", \"), length, base64. A path without a value is an error, unless `default` follows.",
         &[
             required(
                 "template",
                 Type::Text,
-                "The text: blocks at most 32 levels deep, at most 100 filters of one value, 1000000 steps in all; more is an error.",
+                "The template: blocks at most 32 levels deep, at most 100 filters of one value, 1000000 steps in total; more is an error.",
             ),
-            required("values", Type::Map, "What can be named in it."),
+            required("values", Type::Map, "The values that the template can use."),
         ],
         Type::Text,
         render,

@@ -68,7 +68,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Part<'_>>, String> {
     let parts = reader.parts()?;
     match reader.tokens.next() {
         Some(Token::Tag(tag, line)) => {
-            Err(format!("line {line}: `{{% {tag} %}}` has no beginning"))
+            Err(format!("line {line}: `{{% {tag} %}}` has no matching start tag"))
         }
         Some(Token::Text(_) | Token::Value(..)) | None => Ok(parts),
     }

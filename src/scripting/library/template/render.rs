@@ -130,7 +130,7 @@ impl<'a, 'v> Render<'a, 'v> {
             && self.find(path).is_none()
         {
             return Err(format!(
-                "line {}: there is no `{path}`; `{path} | default(\"\")` is for what may be missing",
+                "line {}: there is no `{path}`; `{path} | default(\"\")` is for optional values",
                 expression.line
             ));
         }
@@ -216,7 +216,9 @@ fn filtered<'v>(
     size_max: usize,
 ) -> Result<Cow<'v, Value>, String> {
     let made: Value = match name {
-        "default" if value.is_null() => argument.cloned().ok_or("expected a value in brackets")?,
+        "default" if value.is_null() => {
+            argument.cloned().ok_or("expected a value in parentheses")?
+        }
         "default" => return Ok(value),
         "upper" => plain(&value).to_uppercase().into(),
         "lower" => plain(&value).to_lowercase().into(),
@@ -239,7 +241,8 @@ fn filtered<'v>(
         }
         // The first line stays: the place in the template has its own indent.
         _ => {
-            let count = argument.and_then(Value::as_u64).ok_or("expected a number in brackets")?;
+            let count =
+                argument.and_then(Value::as_u64).ok_or("expected a number in parentheses")?;
             let count = usize::try_from(count).ok().filter(|it| *it <= 200).ok_or("at most 200")?;
             let text = plain(&value);
             let lines = text.split('\n').map(Cow::Borrowed);

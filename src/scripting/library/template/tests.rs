@@ -56,11 +56,11 @@ fn what_is_wrong_is_told_with_its_line() {
     for (template, told) in [
         (
             "a\n{{ gone.x }}",
-            "line 2: there is no `gone.x`; `gone.x | default(\"\")` is for what may be missing",
+            "line 2: there is no `gone.x`; `gone.x | default(\"\")` is for optional values",
         ),
         ("{{ name", "line 1: `{{` has no `}}`"),
         ("\n{% if name %}", "line 2: `{% if %}` has no `{% endif %}`"),
-        ("{% endif %}", "line 1: `{% endif %}` has no beginning"),
+        ("{% endif %}", "line 1: `{% endif %}` has no matching start tag"),
         ("{% for x in name %}{% endif %}", "line 1: `{% endif %}` before `{% endfor %}`"),
         ("{% for x in name %}{% endfor %}", "line 1: expected a list or a map, got \"web\""),
         (

@@ -1,4 +1,4 @@
-//! The types of a custom resource, from its definition: what `ctx.spec` and `ctx.status` have in handlers of it.
+//! The types of a custom resource, from its CRD: the fields of `ctx.spec` and `ctx.status` in its handlers.
 
 mod render;
 #[cfg(test)]
@@ -6,7 +6,7 @@ mod tests;
 
 use serde_json::Value;
 
-/// A kind that a definition defines, in its best version.
+/// A kind that a CRD defines, in its best version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CustomKind {
     /// `KopfExample`
@@ -22,10 +22,10 @@ pub struct CustomKind {
     schema: Value,
 }
 
-/// Deeper structures are `any`.
+/// The maximum depth; deeper structures are `any`.
 const DEPTH_MAX: usize = 32;
 
-/// What a field of a custom resource takes.
+/// The type of a field of a custom resource.
 #[derive(Clone, Debug, PartialEq)]
 enum Takes {
     Any,
@@ -35,19 +35,19 @@ enum Takes {
     Boolean,
     IntegerOrText,
     Words(Vec<String>),
-    /// By the path of its class below the kind, such as `Spec.Template`.
+    /// A class, by its path below the kind, such as `Spec.Template`.
     Class(String),
     ListOf(Box<Takes>),
     MapOf(Box<Takes>),
 }
 
-/// A map with fields of its own.
+/// A map with known fields.
 #[derive(Clone, Debug, PartialEq)]
 struct Class {
     name: String,
     doc: String,
     fields: Vec<Field>,
-    /// Whether there may be other fields.
+    /// Whether other fields are possible.
     open: bool,
 }
 
@@ -55,13 +55,13 @@ struct Class {
 struct Field {
     name: String,
     takes: Takes,
-    /// Whether it is always there: required, or with a default.
+    /// Whether it always exists: it is required, or has a default.
     certain: bool,
     doc: String,
 }
 
 impl CustomKind {
-    /// Reads a `CustomResourceDefinition`. The error says what it lacks.
+    /// Reads a `CustomResourceDefinition`. Fails with the name of the missing field.
     pub fn read(definition: &Value) -> Result<Self, String> {
         let text = |path: &str| {
             let found = definition.pointer(path).and_then(Value::as_str).map(str::to_owned);
@@ -88,7 +88,7 @@ impl CustomKind {
         })
     }
 
-    /// The selectors that mean it, as the parameters of declaring functions in `LuaCATS`.
+    /// Returns the selectors of the kind, as parameters of declaring functions in `LuaCATS`.
     pub(super) fn selectors(&self) -> Vec<Vec<String>> {
         let quoted = |it: &str| format!("\"{it}\"");
         let alone = [self.plural.as_str(), &self.singular, &self.kind];
@@ -116,17 +116,17 @@ impl CustomKind {
         ]
     }
 
-    /// Its version as objects name it: `kopf.dev/v1`.
+    /// Returns the version as in objects: `kopf.dev/v1`.
     pub fn api_version(&self) -> String {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// The schema of a field of its objects, such as `spec`.
+    /// Returns the schema of a field of its objects, such as `spec`.
     pub fn part(&self, name: &str) -> Option<&Value> {
         self.schema.pointer("/properties")?.get(name)
     }
 
-    /// What `spec` and `status` take, and the classes in them, the inner ones first.
+    /// Returns the types of `spec` and `status`, and the classes in them, the inner ones first.
     fn classes(&self) -> (Takes, Takes, Vec<Class>) {
         let mut classes = Vec::new();
         let mut takes = |name, field| collect(&mut classes, name, self.part(field), 0);
@@ -186,7 +186,7 @@ fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name).and_then(Value::as_bool) == Some(true)
 }
 
-/// The values of an enumeration of texts.
+/// Returns the values of an enumeration of strings.
 fn words(schema: &Value) -> Option<Vec<String>> {
     let all = schema.get("enum")?.as_array()?;
     let texts: Option<Vec<_>> = all.iter().map(|it| it.as_str().map(str::to_owned)).collect();

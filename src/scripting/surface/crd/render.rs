@@ -1,4 +1,4 @@
-//! The classes of a custom resource in the words of `LuaCATS` and of Luau.
+//! Renders the classes of a custom resource in the syntax of `LuaCATS` and of Luau.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use crate::scripting::surface::{lua, luau};
 const CTX: &[&str] = &["ObjectCtx", "ChangeCtx", "EventCtx", "BackgroundCtx", "IndexCtx"];
 
 impl CustomKind {
-    /// The class of `ctx` in handlers of this kind, in `LuaCATS`.
+    /// Returns the class of `ctx` in handlers of this kind, in `LuaCATS`.
     pub(in crate::scripting::surface) fn ctx(&self, class: &str) -> String {
         format!("{}.{class}", self.kind)
     }
 
-    /// Its classes, as `LuaCATS`.
+    /// Returns its classes in `LuaCATS`.
     pub(in crate::scripting::surface) fn lua(&self) -> String {
         let (spec, status, classes) = self.classes();
         let mut text = String::new();
@@ -23,7 +23,7 @@ impl CustomKind {
         }
         let (spec, status) = (self.lua_type(&spec), self.lua_type(&status));
         let (kind, version) = (&self.kind, self.api_version());
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = write!(
             text,
             "\n---A {kind} of {version}.\n---@class {kind}: kopf.Object\n---@field spec {spec}\n---@field status? {status}\n"
@@ -40,7 +40,7 @@ impl CustomKind {
 
     fn lua_class(&self, text: &mut String, class: &Class) {
         let doc = if class.doc.is_empty() { String::new() } else { format!("---{}\n", class.doc) };
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = write!(text, "\n{doc}---@class {}.{}\n", self.kind, class.name);
         for Field { name, takes, certain, doc } in &class.fields {
             let optional = if *certain { "" } else { "?" };
@@ -72,7 +72,7 @@ impl CustomKind {
         }
     }
 
-    /// Its types, for Luau: a handler names its own, as in `function(ctx: KopfExampleChangeCtx)`.
+    /// Returns its types in Luau, which handlers name: `function(ctx: KopfExampleChangeCtx)`.
     pub(in crate::scripting::surface) fn luau(&self) -> String {
         let (spec, status, classes) = self.classes();
         let mut text = String::new();
@@ -83,7 +83,7 @@ impl CustomKind {
         let kind = &self.kind;
         for class in CTX {
             let parent = luau::class_name(class);
-            // Memory takes every text.
+            // Writing to a string cannot fail.
             let _fits =
                 write!(text, "\nexport type {kind}{class} = {parent}Of<{spec}, {status}>\n");
         }
@@ -91,7 +91,7 @@ impl CustomKind {
     }
 
     fn luau_class(&self, text: &mut String, class: &Class) {
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = write!(text, "\nexport type {} = {{\n", self.luau_name(&class.name));
         for Field { name, takes, certain, doc } in &class.fields {
             if !doc.is_empty() {
@@ -131,7 +131,7 @@ fn quoted(words: &[String]) -> Vec<String> {
     words.iter().map(|it| format!("{it:?}")).collect()
 }
 
-/// Whether a field can be written without brackets.
+/// Returns whether a field can be written without brackets.
 fn is_name(field: &str) -> bool {
     !field.is_empty()
         && !lua::RESERVED.contains(&field)

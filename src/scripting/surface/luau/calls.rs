@@ -1,10 +1,10 @@
-//! The types of functions: one for all forms of a call.
+//! The types of functions in Luau: one type for all forms of a call.
 
 use super::{Item, Parameter, RESERVED, Signature, Ty, types};
 use crate::logic::handler::Kind;
 use crate::scripting::surface::ctx_class;
 
-/// A function that declares no handler. Options may take the place of parameters that are left out.
+/// Returns the type of a function that declares no handler. Options can take the position of omitted parameters.
 pub(super) fn function(
     path: &str,
     item: &Item,
@@ -26,7 +26,7 @@ pub(super) fn function(
         if signature.options.iter().any(|it| it.required) {
             parameters.push(format!("options: {options}"));
         } else {
-            // Any number of them, as the new solver asks for all parameters of a function that is given to `pcall`.
+            // Variadic, because the new solver requires all parameters of a function that is passed to `pcall`.
             let mut rest: Vec<String> = optional.into_iter().map(taken).collect();
             rest.push(options);
             rest.dedup();
@@ -35,13 +35,13 @@ pub(super) fn function(
     }
     parameters.extend(signature.rest.iter().map(|it| format!("...{}", types::taken(it.ty))));
     let returns = signature.returns.map_or_else(|| "()".to_owned(), types::returned);
-    // Types of their own may not say it.
+    // Members of classes cannot have this attribute.
     let checked = if receiver.is_none() && is_plain(signature) { "@checked " } else { "" };
     format!("{checked}({}) -> {returns}", parameters.join(", "))
 }
 
-/// Whether the new solver can check its calls without `--!strict`: it says nothing of tables and functions then, and fails if
-/// it is asked to.
+/// Returns whether the new solver can check its calls without `--!strict`: it does not check tables and functions then, and fails
+/// if the attribute requests it.
 fn is_plain(signature: &Signature) -> bool {
     let plain = |it: &Parameter| match it.ty {
         Ty::Text | Ty::Integer | Ty::Number | Ty::Boolean | Ty::Duration => true,
@@ -66,7 +66,7 @@ fn is_plain(signature: &Signature) -> bool {
         && parameters.iter().all(plain)
 }
 
-/// A declaring function: up to three texts or what stands for them, options if need be, the function of the handler.
+/// Returns the type of a declaring function: up to three strings or equivalent selectors, optional options, the handler function.
 pub(super) fn declaring(signature: &Signature, kind: Kind) -> String {
     let handler = types::handler_name(ctx_class(kind.category()));
     let options = types::options_name(&["kopf", kind.declared_by()]);
@@ -88,7 +88,7 @@ pub(super) fn declaring(signature: &Signature, kind: Kind) -> String {
     format!("({}) -> ()", parameters.join(", "))
 }
 
-/// The name of a parameter.
+/// Returns the name of a parameter.
 fn named(name: &str) -> String {
     if RESERVED.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }

@@ -1,11 +1,11 @@
-//! Types in the words of Luau: of what scripts get, of what they pass, and of options, which are fields of what they pass.
+//! Types in the syntax of Luau: of values that scripts receive, of arguments, and of options, which are fields of arguments.
 
 use crate::scripting::surface::{Callback, Ty, ctx_class};
 
-/// Any table. The type of tables with certain keys would refuse tables that a script has made before it passes them.
+/// Any table. A type with certain keys would reject tables that a script has created before the call.
 const ANY_TABLE: &str = "{}";
 
-/// `KopfLogger`, `KopfSettingsPosting`
+/// Returns the name of a class: `KopfLogger`, `KopfSettingsPosting`.
 pub(in crate::scripting::surface) fn class_name(name: &str) -> String {
     if name.starts_with(|it: char| it.is_ascii_lowercase()) {
         format!("KopfSettings{}", capital(name))
@@ -14,12 +14,12 @@ pub(in crate::scripting::surface) fn class_name(name: &str) -> String {
     }
 }
 
-/// `KopfChangeHandler`, for functions of a `ChangeCtx`.
+/// Returns the name of a handler type: `KopfChangeHandler`, for functions of a `ChangeCtx`.
 pub(super) fn handler_name(ctx: &str) -> String {
     format!("{}Handler", class_name(ctx.strip_suffix("Ctx").unwrap_or(ctx)))
 }
 
-/// `KopfOnCreateOptions`, `KopfKubeGetOptions`: the function `kopf.on_create`, `kube.get`.
+/// Returns the name of the options of a function: `KopfOnCreateOptions` of `kopf.on_create`, `KopfKubeGetOptions` of `kube.get`.
 pub(super) fn options_name(path: &[&str]) -> String {
     let words = path.iter().filter(|it| **it != "kopf").flat_map(|it| it.split(['_', '.']));
     format!("Kopf{}Options", words.map(capital).collect::<String>())
@@ -31,12 +31,12 @@ fn capital(word: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// A type, or nothing.
+/// Returns an optional type.
 pub(super) fn optional(ty: &str) -> String {
     format!("{}?", grouped(ty))
 }
 
-/// What scripts get.
+/// Returns the type of a value that scripts receive.
 pub(super) fn given(ty: Ty) -> String {
     match ty {
         Ty::Any | Ty::Maybe(Ty::Any) => "any".into(),
@@ -63,19 +63,19 @@ pub(super) fn given(ty: Ty) -> String {
     }
 }
 
-/// What a function gives.
+/// Returns the type of a result.
 pub(super) fn returned(ty: Ty) -> String {
     if matches!(ty, Ty::Nothing) {
         "()".to_owned()
     } else if matches!(ty, Ty::Class("Error")) {
-        // The checker knows no function of errors that takes a type of its own: `pcall(error, problem)`.
+        // In the checker, no function of errors accepts a class: `pcall(error, problem)`.
         "any".to_owned()
     } else {
         given(ty)
     }
 }
 
-/// What scripts pass by place.
+/// Returns the type of a positional argument.
 pub(super) fn taken(ty: Ty) -> String {
     match ty {
         Ty::Map | Ty::Object => ANY_TABLE.to_owned(),
@@ -83,7 +83,7 @@ pub(super) fn taken(ty: Ty) -> String {
         Ty::Either(all) => {
             let mut parts: Vec<String> = all.iter().map(|it| grouped(&taken(*it))).collect();
             if parts.iter().any(|it| it == ANY_TABLE) {
-                // A list is a table too.
+                // A list is a table, too.
                 parts.retain(|it| it == ANY_TABLE || !it.starts_with('{'));
             }
             parts.dedup();
@@ -106,14 +106,14 @@ pub(super) fn taken(ty: Ty) -> String {
     }
 }
 
-/// What scripts pass as an option. The fields of tables are compared exactly, so that no table type fits a table that a script
-/// has made before: such options may be anything.
+/// Returns the type of an option. The fields of tables are compared exactly, so no table type matches a table that a script has
+/// created before the call: such options have the type `any`.
 pub(super) fn option(ty: Ty) -> String {
     let text = taken(ty);
     if text.contains(ANY_TABLE) { "any".to_owned() } else { grouped(&text) }
 }
 
-/// A type that can stand before a question mark or beside others.
+/// Returns a type that can be followed by a question mark or be part of a union.
 fn grouped(text: &str) -> String {
     let is_long = text.contains(" | ") || text.contains(" & ") || text.contains("->");
     let is_enclosed = text.starts_with('{') && text.ends_with('}');
@@ -123,7 +123,7 @@ fn grouped(text: &str) -> String {
 fn function(callback: &Callback) -> String {
     let parameters = callback.parameters.iter().map(|(name, ty)| format!("{name}: {}", given(*ty)));
     let parameters: Vec<_> = parameters.collect();
-    // A function that may give anything may also give nothing, which is no value.
+    // A function that can return anything can also return nothing, which is not a value.
     let gives_anything = matches!(callback.returns, Ty::Any);
     let returns = if gives_anything { "...any".to_owned() } else { returned(callback.returns) };
     let text = format!("({}) -> {returns}", parameters.join(", "));

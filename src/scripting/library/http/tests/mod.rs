@@ -312,28 +312,28 @@ fn what_is_not_granted_or_wrong_is_refused() {
             (own("get", "/file", &none()), Err("expected http or https, got file")),
             (
                 own("get", "/large", &json!({ "size": 100 })),
-                Err("the answer is larger than 100 bytes; the option `size` allows more"),
+                Err("the response is larger than 100 bytes; the option `size` allows more"),
             ),
             (
                 own("get", "/slow", &json!({ "timeout": "200ms" })),
-                Err("/slow: no whole answer within 0.2 s; the option `timeout` allows more"),
+                Err("/slow: no complete response within 0.2 s; the option `timeout` allows more"),
             ),
             (
                 own("get", "/half", &json!({ "timeout": "200ms" })),
-                Err("/half: no whole answer within 0.2 s"),
+                Err("/half: no complete response within 0.2 s"),
             ),
             (own("get", "/cut", &none()), Err("/cut: end of file before message length reached")),
             (
                 own("get", "/endless", &json!({ "size": 100 })),
-                Err("the answer is larger than 100 bytes"),
+                Err("the response is larger than 100 bytes"),
             ),
             (
                 get("https://127.0.0.1:PORT/"),
-                Err("the server does not speak TLS there; is it http://"),
+                Err("the server does not use TLS on this port; use http://"),
             ),
             (
                 own("get", "", &json!({ "headers": { "Host": "a" } })),
-                Err("host is made by the connection itself"),
+                Err("host is set by the connection itself"),
             ),
             (
                 own("get", "", &json!({ "headers": { "a": "b\r\nc: d" } })),
@@ -379,8 +379,8 @@ fn answers_that_do_not_end_are_given_up() {
         &[
             (own("get", "/pours", &json!({})), Err("larger than 1048576 bytes")),
             (own("get", "/pours", &json!({ "size": 9e15 })), Err("larger than 4194304 bytes")),
-            (own("get", "/drips", &soon), Err("no whole answer within 0.3 s")),
-            (own("get", "/slow", &soon), Err("no whole answer within 0.3 s")),
+            (own("get", "/drips", &soon), Err("no complete response within 0.3 s")),
+            (own("get", "/slow", &soon), Err("no complete response within 0.3 s")),
             (own("get", "/promises", &json!({})), Err("/promises: ")),
             (own("get", "/headers", &json!({})), Err("/headers: ")),
         ],

@@ -131,21 +131,21 @@ fn a_certificate_for_another_name_or_another_time_is_refused() {
     refused(
         authority.serve(&["a.example", "10.0.0.1"], |_| {}),
         "https://localhost:PORT/echo: the certificate of the server is not for localhost but for a.example, 10.0.0.1; \
-         ask by such a name",
+         use one of these names",
     );
     refused(authority.serve(&[], |_| {}), "is not for localhost but for no name at all");
     refused(
         authority.serve(NAMES, |it| it.not_after = date_time_ymd(2020, 2, 3)),
         "https://localhost:PORT/echo: the certificate of localhost has expired at 2020-02-03T00:00:00Z; \
-         it has to be renewed on the server",
+         it must be renewed on the server",
     );
     refused(
         authority.serve(NAMES, |it| it.not_before = date_time_ymd(4000, 1, 1)),
-        "the certificate of localhost is valid from 4000-01-01T00:00:00Z on; is the clock of this machine right?",
+        "the certificate of localhost is not valid before 4000-01-01T00:00:00Z; check the clock of this machine",
     );
     refused(
         authority.serve(NAMES, |it| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)),
-        "the certificate of localhost is that of an authority; a server needs one of its own",
+        "the certificate of localhost is that of a certificate authority; a server needs a separate one",
     );
     refused(
         authority.serve(NAMES, |it| {
@@ -187,8 +187,8 @@ fn an_encrypted_answer_has_the_same_bounds() {
     let authority = Authority::new("one");
     let port = authority.serve(NAMES, |_| {});
     let ask = |path: &str, others| secure(path, &authority.trusted(others));
-    let large = Err("the answer is larger than 100 bytes; the option `size` allows more");
-    let late = Err("no whole answer within 0.3 s; the option `timeout` allows more");
+    let large = Err("the response is larger than 100 bytes; the option `size` allows more");
+    let late = Err("no complete response within 0.3 s; the option `timeout` allows more");
     check_at(
         port,
         GRANTED,
