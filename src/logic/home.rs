@@ -1,8 +1,8 @@
-//! Handlers keep their scripts alive, and what a script sees of them does not.
+//! Handlers keep their scripts alive; the handlers that scripts see do not.
 //!
-//! A script lives as long as anybody has one of its functions, and everybody outside has handlers. But scripts can hold on to
-//! `ctx`, and `ctx` knows the handler it is for: with that, a script would keep itself alive for ever. So each handler has a
-//! twin for the inside.
+//! A script lives as long as any of its functions is referenced, and the operator references them through handlers. But scripts can
+//! store `ctx`, and `ctx` refers to its handler: a script that stored it would keep itself alive. So each handler has a twin,
+//! without these references, for the calls.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 };
 
 impl Handler {
-    /// The same handler, whose functions keep their script alive.
+    /// Returns the handler with functions that keep their script alive.
     #[must_use]
     pub fn at_home(self, home: &Home) -> Handler {
         let mut inside = self.clone();
@@ -23,7 +23,7 @@ impl Handler {
         handler
     }
 
-    /// The handler as calls see it: scripts may hold on to it.
+    /// Returns the twin for calls, which scripts may store.
     #[must_use]
     pub fn inside(self: &Arc<Self>) -> Arc<Handler> {
         Arc::clone(self.inside.as_ref().unwrap_or(self))
@@ -40,7 +40,7 @@ impl Handler {
 }
 
 impl Filters {
-    /// Whether both say the same, if one function is taken for another.
+    /// Returns whether both are equal, except for which functions they refer to.
     pub(super) fn is_alike(&self, other: &Filters) -> bool {
         let spoken = |it: &Filters| {
             let mut filters = it.clone();
@@ -81,7 +81,7 @@ impl Callback {
 }
 
 impl Chooser {
-    /// The same, whose function keeps its script alive.
+    /// Returns the chooser with a function that keeps its script alive.
     #[must_use]
     pub fn at_home(self, home: &Home) -> Chooser {
         match self {

@@ -1,7 +1,7 @@
-//! What an event means and what to do about it: pure functions over plain data.
+//! Decides what an event means and what to do about it: pure functions over plain data.
 //!
-//! Nothing here touches the outside world and thus nothing here can fail for its reasons; `now` is an argument.
-//! The contract is `tests/vectors/`: a suite and the file that satisfies it share a name.
+//! Nothing here uses files, the network or clocks, so nothing can fail because of them; `now` is an argument. The contract is
+//! `tests/vectors/`: a suite and the file that satisfies it share a name.
 
 pub mod annotations;
 pub mod cause;

@@ -1,13 +1,13 @@
-//! Times that are kept by the thousands.
+//! Compact durations, for structures that exist by the thousands.
 
 use std::{num::NonZeroU64, time::Duration};
 
-/// A duration in eight bytes, and in no more where there may be none. It ends after five centuries.
+/// A duration in eight bytes, also as an `Option`. Limited to five centuries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nanos(NonZeroU64);
 
 impl Nanos {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Nanos = Nanos(NonZeroU64::MIN);
 }
 
@@ -20,7 +20,7 @@ impl From<Duration> for Nanos {
 
 impl From<Nanos> for Duration {
     fn from(Nanos(nanos): Nanos) -> Self {
-        // One more than there are.
+        // Zero is stored as one.
         Duration::from_nanos(nanos.get() - 1)
     }
 }

@@ -1,4 +1,4 @@
-//! What the conventions say, by cases.
+//! The API conventions of conditions, by cases.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Settings by name: what is taken, what is refused.
+//! Settings by name: accepted and rejected values.
 #![expect(clippy::needless_pass_by_value, reason = "calls read better with the values in them")]
 
 use std::time::Duration;
@@ -55,13 +55,13 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
         networking: request_timeout connect_timeout error_backoffs enforce_retry_after trust_env
         persistence: finalizer progress_storage diffbase_storage consistency_timeout \
             remember_failures";
-    // Nor does it limit what handlers use up.
+    // Nor does it limit the resources of handlers.
     let known = |it: &&Setting| it.by_scripts;
     let names =
         |group| TABLE.iter().filter(known).filter(move |it| it.group == group).map(|it| it.name);
     let line = |group| format!("{group}: {}", names(group).collect::<Vec<_>>().join(" "));
     let expected: Vec<_> = expected.lines().map(str::trim).collect();
-    // Kopf elects no leaders; so nobody waits for its clean-up handlers, and `cleanup_timeout` is ours. Nor does it reload.
+    // Kopf has no leader election, so nothing waits for its clean-up handlers; `cleanup_timeout` is ours. Nor does it reload.
     let groups = groups().filter(|it| !["leadership", "sandbox", "reload"].contains(it));
     assert_eq!(groups.map(line).collect::<Vec<_>>(), expected);
 }
@@ -342,7 +342,7 @@ fn the_defaults_are_those_of_kopf() {
         "scanning": {"disabled": false},
         "admission": {"server": null, "managed": null},
         "execution": {"default_backoff": 60, "max_workers": null},
-        // Kopf has none for `instant_exit_timeout` and counts turns of its loop, which are no measure of time here.
+        // Kopf has no `instant_exit_timeout`; it counts iterations of its event loop, which measure no time here.
         "background": {"cancellation_polling": 60, "instant_exit_timeout": 0.1, "instant_exit_zero_time_cycles": 10},
         "networking": {
             "request_timeout": 300, "connect_timeout": null, "error_backoffs": backoffs,

@@ -1,64 +1,64 @@
-//! Every option of declarations, with the line that documents it.
+//! All options of declarations, with their documentation.
 //!
-//! The checks of declarations, the editor stubs and the reference are made of this one table.
+//! The checks of declarations, the editor stubs and the reference are generated from this table.
 
 use super::super::handler::{Category, Kind};
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// As users write it: Kopf's name.
+    /// Its name, as in Kopf.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of its value.
     pub takes: Takes,
-    /// What it does.
+    /// Its documentation.
     pub doc: &'static str,
     scope: Scope,
 }
 
-/// What an option takes.
+/// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// A text.
+    /// A string.
     Text,
-    /// Any data; also a marker or a function where a value is compared.
+    /// Any data; where values are compared, also a marker or a function.
     Any,
     /// An error mode.
     Errors,
     /// A duration.
     Duration,
-    /// A number of times.
+    /// An integer.
     Integer,
-    /// True or false.
+    /// A boolean.
     Boolean,
     /// A map of values, markers and functions.
     Criteria,
-    /// A function of `ctx`, or a combination of such.
+    /// A function of `ctx`, or a combination of functions.
     Condition,
     /// A path to a field.
     Path,
-    /// A duration, or a function that gives one.
+    /// A duration, or a function that returns one.
     Delay,
-    /// One operation of admission requests.
+    /// An operation of admission requests.
     Operation,
-    /// A list of such.
+    /// A list of operations of admission requests.
     Operations,
 }
 
-/// Which declarations have an option.
+/// The declarations that have an option.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
     /// All of them.
     Every,
-    /// All whose name is not an argument.
+    /// All except those whose name is an argument.
     Named,
     /// Those that are retried.
     Retried,
-    /// Those whose calls end in time.
+    /// Those whose calls have a timeout.
     Timed,
     /// Those about objects.
     Objects,
-    /// Those that name resources.
+    /// Those that select resources.
     Selecting,
     /// Only these.
     Only(&'static [Kind]),
@@ -113,7 +113,7 @@ const OPTIONS: &[OptionSpec] = &[
     option("category", Takes::Text, Scope::Selecting, "All resources of a category, such as \"all\"."),
 ];
 
-/// The options of one kind of declaration.
+/// Returns the options of one kind of declaration.
 pub fn options_of(kind: Kind) -> impl Iterator<Item = &'static OptionSpec> {
     OPTIONS.iter().filter(move |it| it.scope.includes(kind))
 }

@@ -1,4 +1,4 @@
-//! Claims about declarations beyond the vectors.
+//! Declarations: cases that the vectors do not cover.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is kept of essences of all sizes.
+//! Stored essences of all sizes.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +9,13 @@ const NAME: &str = "kopf.zalando.org/last-handled-configuration";
 /// The limit of Kubernetes on all annotations of an object.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Text that does not deflate well.
+/// Returns text that deflates badly.
 fn noise(length: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     (0..length).map(|_| random.alphanumeric()).collect()
 }
 
-/// The annotation that is stored for an essence on an object with these annotations.
+/// Returns the annotation that is stored for an essence on an object with these annotations.
 fn stored(essence: &Value, annotations: &Value) -> String {
     let body = json!({ "metadata": { "annotations": annotations } });
     let mut patch = Map::new();

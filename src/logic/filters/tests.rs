@@ -1,4 +1,4 @@
-//! Claims about questions: which are asked, and when.
+//! Which questions are asked, and when.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn handler(options: Vec<(&str, Argument)>) -> Handler {
     .expect("a handler")
 }
 
-/// The slots of the functions that are asked, in order; each gives the answer of its slot's parity.
+/// Returns the slots of the functions that are asked, in order; each answers with the parity of its slot.
 fn asked(handler: &Handler) -> (bool, Vec<u32>) {
     let object = Object::from_value(json!({ "metadata": { "labels": { "a": "x" } } }));
     let subject = Subject { object: &object, change: None };

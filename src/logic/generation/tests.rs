@@ -1,4 +1,4 @@
-//! Claims about what an edit changes.
+//! What an edit changes.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::logic::{
     selector::Selector,
 };
 
-/// A handler of a script that was loaded as the `script`th; its code is a number.
+/// Returns a handler of script number `script`; its code is a number.
 fn handler(script: u32, kind: Kind, id: &str, code: u64) -> Handler {
     let mut handler = declare(Declaration {
         kind,

@@ -1,15 +1,15 @@
-//! Variables of the environment, by name or pattern.
+//! Rules for environment variables, by name or pattern.
 
 use std::fmt;
 
 use crate::logic::namespaces::glob;
 
-/// Some variables.
+/// One or more variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableRule(String);
 
 impl VariableRule {
-    /// Reads a name or a pattern: `*` is any text, `?` one character, `[abc]` one of these.
+    /// Reads a name or a pattern: `*` matches any text, `?` one character, `[abc]` one of these.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.contains('=') {
             return Err(format!("'{text}' has a value: only the name of a variable belongs here"));

@@ -1,6 +1,6 @@
-//! Hosts and ports.
+//! Rules for hosts and ports.
 
-// The same type as in `std::net`, which is the place of sockets.
+// The same type as in `std::net`, the module of sockets.
 use core::{fmt, net::IpAddr, net::Ipv6Addr, str::FromStr as _};
 
 /// Hosts, and one or all of their ports.
@@ -15,11 +15,11 @@ pub struct HostRule {
 enum Host {
     /// `*`
     Any,
-    /// Lower case, without a dot at the end.
+    /// Lower case, without the trailing dot.
     Name(String),
-    /// `*.example.com`, kept as `.example.com`: the names below it, not itself.
+    /// `*.example.com`, stored as `.example.com`: the names below the domain, not the domain itself.
     Below(String),
-    /// Written in whatever way.
+    /// In any notation.
     Address(IpAddr),
 }
 
@@ -65,7 +65,7 @@ impl HostRule {
 }
 
 impl HostRule {
-    /// Whether it names this address itself.
+    /// Returns whether the rule names this address itself.
     pub(super) fn is_of_address(&self, address: IpAddr, port: u16) -> bool {
         let is_host = self.host == Host::Address(address.to_canonical());
         is_host && self.port.is_none_or(|it| it == port)
@@ -105,7 +105,7 @@ impl Host {
         match (self, address) {
             (Host::Any, _) => !host.is_empty(),
             (Host::Address(own), address) => address == Some(*own),
-            // An address is no name, whatever it looks like.
+            // Names and patterns never match an address, whatever it looks like.
             (Host::Name(_) | Host::Below(_), Some(_)) => false,
             (Host::Name(name), None) => lower(host) == *name,
             (Host::Below(end), None) => {
@@ -132,7 +132,7 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// A host and a port as an option takes them.
+/// Returns a host and a port in the form of the option.
 pub(super) fn written(host: &str, port: u16) -> String {
     if Ipv6Addr::from_str(host).is_ok() {
         format!("[{host}]:{port}")
@@ -141,7 +141,7 @@ pub(super) fn written(host: &str, port: u16) -> String {
     }
 }
 
-/// Names are the same in capitals, and with the dot of the root.
+/// Normalizes a name: case and the trailing dot do not matter.
 fn lower(host: &str) -> String {
     without_dot(host).to_ascii_lowercase()
 }
@@ -150,7 +150,7 @@ fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// Digits only: no sign, as numbers would allow.
+/// Reads a port. Accepts digits only: no sign, unlike the parser of integers.
 fn port_of(text: &str) -> Option<u16> {
     let is_number = text.bytes().all(|it| it.is_ascii_digit());
     text.parse().ok().filter(|it| is_number && *it != 0)

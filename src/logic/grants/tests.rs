@@ -1,10 +1,10 @@
-//! What is granted and what is not: hosts, variables, paths, scripts.
+//! Granted and denied access: hosts, variables, paths, scripts.
 
 use std::path::{Component, Path};
 
 use super::{Access, Denied, Grants, Permission, files::normal};
 
-/// Access by one rule.
+/// Returns the access that one rule grants.
 fn access(what: Permission, text: &str) -> Access {
     let mut access = Access::default();
     access.allow(what, text, Path::new("/base")).unwrap_or_else(|it| panic!("{text}: {it}"));
@@ -26,7 +26,7 @@ fn nothing_is_granted_by_default() {
 
 #[test]
 fn hosts_are_granted_by_name_address_and_port() {
-    // Rule, what it allows, what it does not.
+    // The rule, what it allows, what it denies.
     for (rule, allowed, denied) in [
         (
             "api.example.com:443",
@@ -202,7 +202,7 @@ fn a_denial_names_the_option_that_would_allow_it() {
     );
 }
 
-/// A text of some of these pieces.
+/// Returns a random text of these pieces.
 fn text(random: &mut fastrand::Rng, pieces: &[&str], most: usize) -> String {
     (0..random.usize(..most)).filter_map(|_| random.choice(pieces)).copied().collect()
 }
@@ -217,7 +217,7 @@ fn what_the_option_of_a_denial_says_allows_it() {
         let option =
             denied.split("--allow-net=").nth(1).and_then(|it| it.strip_suffix(" would allow it"));
         let mut access = Access::default();
-        // What is no host is told so.
+        // Invalid hosts are reported.
         if access.allow(Permission::Net, option.unwrap(), Path::new("/")).is_ok() {
             assert!(access.allows_net(&host, port), "{denied}");
             assert!(!access.allows_net(&host, port ^ 1), "{denied}");

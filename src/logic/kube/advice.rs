@@ -1,20 +1,20 @@
-//! What a refusal of the server means for the author of a script, and what to do about it.
+//! What a rejection by the server means for the author of a script, and what to do about it.
 
 use serde_json::Value;
 
-/// What the server says about a refused request: parts of its `Status`.
+/// Details of a rejected request: parts of the server's `Status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
-    /// In one word, such as `AlreadyExists`; empty if it says none.
+    /// The reason in one word, such as `AlreadyExists`; empty if there is none.
     pub reason: String,
     /// `details`, with the `causes`; null if there are none.
     pub details: Value,
 }
 
-/// What was attempted.
+/// The operation that was attempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// Reading.
+    /// Any read operation.
     Read,
     /// `kube.create`
     Create,
@@ -30,7 +30,7 @@ pub enum Attempt {
     Evict,
 }
 
-/// What to do about a refusal; empty if there is nothing more to say than what the server says.
+/// Returns what to do about a rejection; empty if there is nothing to add to the server's message.
 pub fn advice(attempt: Attempt, status: u16, said: &Said) -> String {
     match (status, attempt) {
         (409, Attempt::Apply) => {
@@ -60,7 +60,7 @@ pub fn advice(attempt: Attempt, status: u16, said: &Said) -> String {
     }
 }
 
-/// Who has which fields, of a conflict of appliers: `.data.a belongs to "kubectl"`.
+/// Returns the managers of the conflicting fields, like `.data.a belongs to "kubectl"`.
 fn owners(details: &Value) -> String {
     let causes = details.get("causes").and_then(Value::as_array);
     let owner = |cause: &Value| {

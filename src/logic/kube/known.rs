@@ -1,4 +1,4 @@
-//! Which resource a script means, among those of the cluster that are known so far.
+//! Finds the resource that a script means among those of the cluster that are known so far.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -8,12 +8,12 @@ use crate::logic::{
     selector::{AnyName, Selector},
 };
 
-/// What a script names a resource by.
+/// How a script refers to a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meant {
-    /// As handlers do.
+    /// By a selector, as handlers do.
     Selector(Selector),
-    /// As objects do.
+    /// By version and kind, as objects do.
     Kind {
         /// The group; empty for the core group.
         group: String,
@@ -24,16 +24,16 @@ pub enum Meant {
     },
 }
 
-/// Why none is meant.
+/// Why a resource cannot be resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unresolved {
-    /// There is none, as far as is known; with the one that was probably meant.
+    /// No known resource matches; contains the most similar name.
     Unknown(Option<String>),
-    /// There are several.
+    /// Several resources match.
     Ambiguous(Vec<String>),
 }
 
-/// The resources of the groups that were looked into.
+/// The resources of the groups that were read.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     groups: BTreeMap<String, Vec<Arc<Resource>>>,
@@ -42,7 +42,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Learns what is in a group, or, without one, in all of them: what was known of these before is forgotten.
+    /// Stores the resources of a group, or of all groups. Replaces what was known of these before.
     pub fn learn(&mut self, group: Option<&str>, resources: Vec<Resource>) {
         if let Some(group) = group {
             self.groups.insert(group.to_owned(), Vec::new());
@@ -55,13 +55,13 @@ impl Known {
         }
     }
 
-    /// What is in a group is not known any more.
+    /// Forgets the resources of a group.
     pub fn forget(&mut self, group: &str) {
         self.groups.remove(group);
         self.is_complete = false;
     }
 
-    /// The resource that is meant; `None` if more must be known to tell.
+    /// Returns the resource; `None` if more groups must be read first.
     pub fn find(&self, meant: &Meant) -> Option<Result<Arc<Resource>, Unresolved>> {
         match meant {
             Meant::Kind { group, version, kind } => {
@@ -81,7 +81,7 @@ impl Known {
     ) -> Option<Result<Arc<Resource>, Unresolved>> {
         let all = || self.groups.values().flatten();
         let fitting = selector.select(all().map(|it| &**it), &|_, _| false);
-        // The core group goes before all others, so what is found there is meant.
+        // The core group precedes all others, so a match there is certain.
         let is_certain = match &selector.group {
             Some(group) => self.groups.contains_key(group),
             None => self.is_complete || fitting.iter().any(|it| it.group.is_empty()),
@@ -119,7 +119,7 @@ impl Known {
 }
 
 impl Meant {
-    /// In which groups to look for it, in this order; `None` is all of them.
+    /// Returns the groups in which to look for it, in this order; `None` is all of them.
     pub fn looks(&self) -> Vec<Option<String>> {
         match self {
             Meant::Kind { group, .. } => vec![Some(group.clone())],
@@ -154,7 +154,7 @@ impl fmt::Display for Meant {
 }
 
 impl Unresolved {
-    /// What to tell, and what to do about it.
+    /// Returns the error message, with what to do about it.
     pub fn told(&self, meant: &Meant) -> String {
         match self {
             Unresolved::Unknown(near) => {

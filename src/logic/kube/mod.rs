@@ -1,6 +1,6 @@
-//! The cluster as scripts use it: which resource is meant, where an object is, what to make of a refusal, when a wait is over.
+//! The cluster as scripts use it: resolves resources and namespaces, explains rejections, decides when a wait is over.
 //!
-//! Whoever sends the requests is in `ports/kube.rs` and `cluster/`; what scripts call is in `scripting/library/kube`.
+//! The requests are sent by `ports/kube.rs` and `cluster/`; the functions of scripts are in `scripting/library/kube`.
 
 mod advice;
 mod answer;
@@ -22,7 +22,7 @@ pub use sight::{Change, Sight};
 
 use serde_json::Value;
 
-/// Takes out what says nothing: fields that are null. A null reads as an absent field.
+/// Removes fields that are null. A null reads as an absent field.
 pub fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -34,10 +34,10 @@ pub fn without_nulls(value: &mut Value) {
     }
 }
 
-/// A selector of labels or fields, as a query has it: from a text, or from a map of what must be equal.
+/// Reads a selector of labels or fields for a query: from a string, or from a map of values that must be equal.
 ///
 /// # Errors
-/// A value of the map is no text, number or truth value.
+/// Fails if a value of the map is not a string, number or boolean.
 pub fn selector(value: &Value) -> Result<Option<String>, String> {
     match value {
         Value::Null => Ok(None),

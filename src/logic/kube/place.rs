@@ -1,20 +1,20 @@
-//! In which namespace a request is made.
+//! Determines the namespace of a request.
 
 use crate::logic::resource::Resource;
 
-/// The option that stands for all namespaces.
+/// The value of the option that means all namespaces.
 pub const ALL_NAMESPACES: &str = "*";
 
-/// The namespaces that are meant where none is named: that of the handled object, else that of the credentials.
+/// The default namespaces: that of the handled object, else that of the credentials.
 #[derive(Clone, Copy, Debug)]
 pub struct Home<'a> {
-    /// Of the handled object.
+    /// The namespace of the handled object.
     pub handled: Option<&'a str>,
-    /// Of the credentials.
+    /// The namespace of the credentials.
     pub credentials: &'a str,
 }
 
-/// Where several objects are.
+/// The namespace of several objects; `None`: all namespaces.
 pub type Whole = Option<String>;
 
 impl Home<'_> {
@@ -23,10 +23,10 @@ impl Home<'_> {
     }
 }
 
-/// The namespace of one object; `named` is what the option and the object say.
+/// Returns the namespace of one object, from the option and from the object itself.
 ///
 /// # Errors
-/// They contradict each other or the resource.
+/// Fails if they contradict each other or the resource.
 pub fn one(
     resource: &Resource,
     (option, own): (Option<&str>, Option<&str>),
@@ -51,10 +51,10 @@ pub fn one(
     }
 }
 
-/// Where several objects are listed or watched.
+/// Returns the namespace in which objects are listed or watched.
 ///
 /// # Errors
-/// A namespace is named, and the resource has none.
+/// Fails if a namespace is given for a cluster-scoped resource.
 pub fn several(resource: &Resource, option: Option<&str>, home: Home<'_>) -> Result<Whole, String> {
     match option {
         Some(ALL_NAMESPACES) => Ok(None),

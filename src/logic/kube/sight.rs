@@ -1,4 +1,4 @@
-//! What a script has been told of the objects that it watches, so that a list that was taken again tells only what is new.
+//! The objects that a watch has reported to a script, so that a repeated list reports only what is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::logic::{object::Header, reason::EventType};
 
-/// The objects that a watch has told of.
+/// The objects that a watch has reported.
 #[derive(Debug, Default)]
 pub struct Sight {
     seen: BTreeMap<Key, Seen>,
-    /// While a list is taken: what was not in it so far.
+    /// While a list is read: the objects that it has not contained so far.
     missing: Option<BTreeSet<Key>>,
 }
 
@@ -25,22 +25,22 @@ struct Seen {
     kind: String,
 }
 
-/// What to tell of an object.
+/// A change to report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// With the object as it came.
+    /// An event, with the object of the event.
     Told(EventType),
-    /// It went while nobody watched: only its identity is known.
+    /// The object was deleted while no watch was running: only its identity is known.
     Gone(Value),
 }
 
 impl Sight {
-    /// A list begins.
+    /// Begins a list.
     pub fn begin(&mut self) {
         self.missing = Some(self.seen.keys().cloned().collect());
     }
 
-    /// An object comes, from a list if without a type. What to tell, in order.
+    /// Takes an object, from a list if without an event type. Returns the changes to report, in order.
     pub fn see(&mut self, kind: Option<EventType>, header: &Header) -> Vec<Change> {
         let key = (header.namespace.clone(), header.name.clone());
         if let Some(missing) = &mut self.missing {
@@ -69,7 +69,7 @@ impl Sight {
         changes
     }
 
-    /// The list is complete: what was not in it is gone.
+    /// Ends a list. Returns the objects that were not in it: they are gone.
     pub fn end(&mut self) -> Vec<Change> {
         let missing = self.missing.take().unwrap_or_default();
         let gone = missing.into_iter().filter_map(|key| {

@@ -1,4 +1,4 @@
-//! Answers and addresses, by cases.
+//! Responses and namespaces, by cases.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What login handlers may return.
+//! Accepted and rejected results of login handlers.
 
 use serde_json::{Value, json};
 

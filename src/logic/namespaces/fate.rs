@@ -1,24 +1,24 @@
-//! Whether a namespace is still served.
+//! Decides whether a namespace is still served.
 
 use serde_json::Value;
 
 use crate::logic::reason::EventType;
 
-/// What an event of a namespace means for the streams in it.
+/// The effect of a namespace event on the streams in the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is there.
+    /// The namespace exists.
     Served,
-    /// It is on its way out, but something in it must be handled before: why, a line for each reason.
+    /// The namespace is terminating, but still contains objects to handle; one line for each reason.
     Pending(Vec<String>),
-    /// Nothing is left in it, or it is gone.
+    /// The namespace is empty or gone.
     Gone,
 }
 
-/// Decides by the type of the event and the namespace as of it.
+/// Decides by the type of the event and the namespace in it.
 ///
-/// A namespace that terminates stays until its conditions say that it is empty: the finalizers of its objects are removed by
-/// those who serve them.
+/// A terminating namespace is served until its conditions report that it is empty: the operators that serve its objects must remove
+/// their finalizers.
 pub fn fate(event_type: Option<EventType>, namespace: &Value) -> Fate {
     if event_type == Some(EventType::Deleted) {
         return Fate::Gone;

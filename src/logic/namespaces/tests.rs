@@ -1,4 +1,4 @@
-//! Claims about patterns beyond the vectors.
+//! Patterns: cases that the vectors do not cover.
 
 use serde_json::json;
 

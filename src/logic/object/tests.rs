@@ -1,4 +1,4 @@
-//! Claims about reading.
+//! Reading of objects.
 
 use serde_json::json;
 
@@ -98,7 +98,7 @@ fn what_is_not_an_object_is_an_error() {
     }
 }
 
-/// An object with so many levels, itself included.
+/// Returns an object with this number of levels, itself included.
 fn of_levels(levels: usize) -> Bytes {
     let inner = levels - 1;
     format!(
@@ -147,7 +147,7 @@ fn damaged_json_is_a_problem_and_no_empty_object() {
     assert_eq!(object.problem(), Some(Unreadable::Damaged));
 }
 
-/// What the operator does with a body must not need more stack than the threads of tests have.
+/// Processing a body must not need more stack than test threads have.
 #[test]
 fn the_deepest_body_can_be_compared_copied_and_stored() {
     use crate::logic::{diff, diffbase, essence, json as state};

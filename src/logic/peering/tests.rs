@@ -1,4 +1,4 @@
-//! Records, verdicts, identities: what Kopf 1.45.2 does with the same input.
+//! Records, verdicts, identities: the results of Kopf 1.45.2 for the same input.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-/// A status with these records: identity, priority, seconds since the last sign of life.
+/// Returns a status with these records: identity, priority, seconds since the last renewal.
 fn body(records: &[(&str, i64, i64)]) -> Value {
     let entries = records.iter().map(|(identity, priority, age)| {
         let lastseen = now() - jiff::SignedDuration::from_secs(*age);
@@ -31,7 +31,7 @@ fn verdict(records: &[(&str, i64, i64)], is_paused: bool) -> Verdict {
     judge(&known(&body(records)), own, Duration::ZERO)
 }
 
-/// The records of an object at their first sight.
+/// Returns the records of an object that is seen for the first time.
 fn known(body: &Value) -> KnownPeers {
     let mut known = KnownPeers::default();
     known.update(body, now(), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Claims about registries beyond the vectors.
+//! Registries: cases that the vectors do not cover.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Claims about timing beyond the vectors.
+//! Schedules: cases that the vectors do not cover.
 
 use serde_json::json;
 

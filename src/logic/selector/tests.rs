@@ -1,4 +1,4 @@
-//! Claims about selectors beyond the vectors.
+//! Selectors: cases that the vectors do not cover.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Which resources are served.
+//! The resources that are served.
 
 use std::collections::BTreeSet;
 

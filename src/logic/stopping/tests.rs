@@ -1,4 +1,4 @@
-//! Claims about stopping beyond the vectors.
+//! Stopping: cases that the vectors do not cover.
 
 use super::{StopReason, StopReasons};
 

@@ -1,4 +1,4 @@
-//! Which credentials are used, and what a 401 changes.
+//! Which credentials are used, and how a 401 changes that.
 
 use std::time::Duration;
 
