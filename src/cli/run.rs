@@ -1,4 +1,4 @@
-//! `kopf run`: load the scripts, connect, run the operator until it ends or a signal ends it.
+//! `kopf run`: loads the scripts, connects, and runs the operator until it ends or a signal stops it.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::Terms;
 use crate::settings::Settings;
 
-/// Runs an operator. Returns how the process should end, or why it could not run.
+/// Runs an operator. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let read = Read::files(options)?;
@@ -47,7 +47,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     })
 }
 
-/// From now on there is a log, and bugs are told in it.
+/// Starts the log, including the log of panics.
 pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> Result<Log, Report> {
     let log = logging::install(options.clone(), clock, &variable)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
@@ -61,7 +61,7 @@ pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> R
     Ok(log)
 }
 
-/// Runs to the end. One thread: scripts have threads of their own, and a pool would only add memory and switches.
+/// Runs a future to its end, on one thread: scripts have their own threads, and a pool would only add memory and context switches.
 pub(super) fn on_runtime<T>(
     log: &LogOptions,
     work: impl Future<Output = Result<T, Report>>,
@@ -70,7 +70,7 @@ pub(super) fn on_runtime<T>(
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let done = runtime.block_on(work);
-    // What still runs here is abandoned: the operator has ended.
+    // Tasks that still run are abandoned: the operator has ended.
     runtime.shutdown_background();
     done.map_err(|report| match log.format {
         LogFormat::Json => report.into_log(),
@@ -78,14 +78,14 @@ pub(super) fn on_runtime<T>(
     })
 }
 
-/// From now on signals do not end the process.
+/// Listens to signals, which do not end the process from now on.
 pub(super) fn listen() -> Result<impl Stream<Item = StopSignal> + Unpin, Report> {
     signals::listen().map_err(|it| Report::failure(format!("cannot listen to signals: {it}")))
 }
 
-/// An operator that has everything but a cluster.
+/// An operator that is ready to connect to a cluster.
 pub(super) struct Plan {
-    /// Its scripts.
+    /// Its first generation of scripts.
     pub(super) first: First,
     scope: Scope,
     settings: Settings,
@@ -104,7 +104,7 @@ pub(super) async fn load(
     Ok(Plan { first, scope, settings: options.settings.clone(), clock })
 }
 
-/// Runs until a signal, or until it cannot go on.
+/// Runs until a signal or a fatal error.
 pub(super) async fn operate(
     plan: Plan,
     connect: Connect,
@@ -151,7 +151,7 @@ pub(super) async fn operate(
     ended
 }
 
-/// A bug is one line of the log. It costs one object a pause, not the operator its life; a backtrace would help nobody here.
+/// Logs a panic in one line. It pauses one object, but does not end the operator; a backtrace would not help users.
 fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let payload = panic.payload();
@@ -160,7 +160,7 @@ fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
     tracing::error!(target: "kopf.running", "Internal error at {place}: {text}");
 }
 
-/// As the kubeconfig says, or the pod.
+/// Connects with the kubeconfig or the service account.
 pub(super) fn connect(health: Health, clock: Clock) -> Connect {
     Box::new(move |Connecting { settings, login }| {
         let health = health.clone();

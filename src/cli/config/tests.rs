@@ -1,4 +1,4 @@
-//! What a `kopf.yaml` may say, and where a mistake is told to be.
+//! Valid contents of `kopf.yaml`, and the locations of errors.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ fn read(text: &str) -> Config {
     parse(Path::new("conf/kopf.yaml"), text).unwrap_or_else(|it| panic!("{it}"))
 }
 
-/// The whole text of the error, after the name of the file.
+/// Returns the whole message of the error, after the name of the file.
 fn refused(text: &str) -> String {
     let report = parse(Path::new("kopf.yaml"), text).expect_err("a refusal");
     assert_eq!(report.exit, Exit::Usage);
@@ -117,7 +117,7 @@ fn names_of_the_past_are_warned_of() {
     assert!(config.warnings.iter().any(|it| it.starts_with("conf/kopf.yaml:3: Batching settings")));
 }
 
-/// A directory that goes with the test.
+/// A directory that is removed at the end of the test.
 struct Directory(PathBuf);
 
 impl Directory {

@@ -1,7 +1,7 @@
 //! `kopf dev`: an operator and a Kubernetes API server for it in one process.
 //!
-//! The operator calls the server directly; the socket is for `kubectl` and other clients. Everything that can be wrong from
-//! the start (scripts, files, the port) is told before anything runs.
+//! The operator calls the server directly; the socket is for `kubectl` and other clients. All errors that can be detected early
+//! (scripts, files, the port) are reported before anything runs.
 
 mod apply;
 mod data;
@@ -52,10 +52,10 @@ use kopf_apiserver::{
 
 pub(super) use self::{files::Files, options::resolve};
 
-/// The namespace of clients that name none.
+/// The namespace of clients that set none.
 pub(super) const NAMESPACE: &str = "default";
 
-/// Runs an operator on a server of its own. Returns how the process should end, or why it could not run.
+/// Runs an operator with its own server. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let read = Read::files(&options.run).map_err(misplaced)?;
@@ -106,7 +106,7 @@ async fn develop(
     ended.and_then(|exit| saved.map(|()| exit))
 }
 
-/// Lets pods, deployments and the like live, until `stop`.
+/// Runs the controllers of pods, deployments and the like, until `stop`.
 async fn enliven(server: ApiServer, stop: CancellationToken) {
     tokio::select! {
         biased; // the end first
@@ -115,7 +115,7 @@ async fn enliven(server: ApiServer, stop: CancellationToken) {
     }
 }
 
-/// A definition or an object where scripts are expected.
+/// Returns the error for a CRD or an object where scripts are expected.
 fn misplaced(error: sources::Error) -> Report {
     let is_data = |path: &Path| {
         path.extension().is_some_and(|it| it == "yaml" || it == "yml" || it == "json")
@@ -129,7 +129,7 @@ fn misplaced(error: sources::Error) -> Report {
     error.into()
 }
 
-/// Nobody needs to be warned of all namespaces here: they are the user's own.
+/// Serves all namespaces without a warning: they belong to the user.
 fn scope(option: &ScopeOption) -> Scope {
     match option {
         ScopeOption::Cluster | ScopeOption::Unsaid => Scope::Cluster,
@@ -139,7 +139,7 @@ fn scope(option: &ScopeOption) -> Scope {
     }
 }
 
-/// To a server in this process.
+/// Connects to a server in this process.
 pub(super) fn connect(server: ApiServer) -> Connect {
     Box::new(move |Connecting { settings, login }| {
         let server = server.clone();
@@ -188,16 +188,16 @@ fn take(option: &KubeconfigOption) -> Result<Kubeconfig, Report> {
     })
 }
 
-/// What the server has before the operator starts.
+/// The content of the server before the operator starts.
 pub(super) struct Filled {
-    /// With the places of the objects in files.
+    /// The applied objects, with their documents.
     applied: Vec<(Applied, Document)>,
     made_up: Vec<kinds::Definition>,
-    /// What handlers will be called for.
+    /// The resources that handlers are called for.
     resources: Vec<Resource>,
 }
 
-/// Scripts in objects are applied before all else, because they say which definitions are missing.
+/// Applies the files first if scripts are in `ConfigMap`s: the scripts determine which CRDs are missing.
 async fn with_maps(
     read: Read,
     options: &DevOptions,
@@ -216,7 +216,7 @@ async fn with_maps(
     read.maps(&options.run, Some(&cluster(server)), clock).await
 }
 
-/// Definitions first, then those that are missing, then objects.
+/// Creates the CRDs first, then the missing ones, then the objects.
 pub(super) async fn fill(
     server: &ApiServer,
     first: &First,
@@ -275,17 +275,17 @@ impl Filled {
     }
 }
 
-/// What the user needs to know to look in.
+/// The output for the user at the start.
 struct Greeting<'a> {
     url: String,
     kubeconfig: &'a Path,
-    /// Where objects are kept, and how many there were.
+    /// The data file, and the number of objects in it.
     kept: Option<(&'a Path, usize)>,
     filled: &'a Filled,
 }
 
 impl Greeting<'_> {
-    /// Writes it to stdout, where it does not disturb the log. A closed stdout is nothing to stumble over.
+    /// Writes to stdout, to keep the log separate. A closed stdout is ignored.
     fn print(&self) {
         let _closed = write!(std::io::stdout(), "{}", self.text()).is_err();
     }
@@ -312,7 +312,7 @@ impl Greeting<'_> {
     }
 }
 
-/// A word for the shell.
+/// Returns a word quoted for the shell.
 fn quoted(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+:@%".contains(it);
     if text.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! What files say, what names tell, and what is asked of the command line.
+//! Documents, generated CRDs and command-line options.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::logic::{
     resource::Resource,
 };
 
-/// A handler for each of these selectors.
+/// Returns a registry with a handler for each of these selectors.
 fn registry(selectors: &[&[&str]]) -> Registry {
     let handlers = selectors.iter().enumerate().map(|(slot, names)| {
         declare(Declaration {
@@ -52,7 +52,7 @@ fn object(api_version: &str, kind: &str) -> Document {
     Document { place: "x.yaml:1".into(), object }
 }
 
-/// The definitions as text: `plural.group kind versions`.
+/// Returns the generated CRDs as text: `plural.group kind versions`.
 fn missing(selectors: &[&[&str]], objects: &[Document]) -> Vec<String> {
     let known =
         [resource("", "v1", "pods", "Pod"), resource("apps", "v1", "deployments", "Deployment")];

@@ -1,4 +1,4 @@
-//! Freeze and resume: what was typed, what it means.
+//! Freeze and resume: arguments and their meaning.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What scripts may reach: `--allow-net`, `--allow-env`, `--allow-read`, and the same in `kopf.yaml`.
+//! Permissions of scripts: `--allow-net`, `--allow-env`, `--allow-read`, and the same in `kopf.yaml`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ use crate::cli::{
 };
 use crate::logic::grants::{Access, Grants, Permission};
 
-/// Joins the three places; of each option the nearest counts. What the file grants to single scripts comes on top.
+/// Combines the three sources; for each option, only the one with the highest precedence counts. Permissions that the file grants
+/// to single scripts are added.
 pub(super) fn grants(
     args: &GrantArgs,
     variables: &Environment<'_>,
@@ -45,7 +46,7 @@ pub(super) fn grants(
     Ok(grants)
 }
 
-/// What is granted, for the log: somebody may want to know it later.
+/// Returns a log line about the permissions, for later reference.
 pub(super) fn note(grants: &Grants) -> Option<Note> {
     let mut told = granted(&grants.all);
     for (name, access) in &grants.scripts {
@@ -71,12 +72,12 @@ fn typed(args: &GrantArgs, what: Permission) -> &[String] {
     }
 }
 
-/// A text with commas is a list, except that a path in a file may have commas in it.
+/// Splits a list at commas, except for a path in a file, which may contain commas.
 fn split(text: &str, what: Permission, is_variable: bool) -> Vec<String> {
     let is_whole = what == Permission::Read && !is_variable;
     let parts =
         text.split(|it: char| (!is_whole && it == ',') || (is_variable && it.is_whitespace()));
-    // Between two separators is nothing, but an empty text is a mistake.
+    // An empty item between separators is ignored, but an empty string is an error.
     parts.filter(|it| !is_variable || !it.is_empty()).map(str::to_owned).collect()
 }
 
@@ -98,12 +99,12 @@ fn allow(
     Ok(())
 }
 
-/// Relative paths of a file are meant from where it is.
+/// Relative paths in a file are relative to its directory.
 fn directory(file: &Config) -> PathBuf {
     absolute(file.path.parent().unwrap_or(Path::new("")))
 }
 
-/// Without a current directory, relative paths are below none, and nothing matches them.
+/// Without a current directory, relative paths stay relative, and nothing matches them.
 fn absolute(path: &Path) -> PathBuf {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::path::absolute(path).unwrap_or_default()

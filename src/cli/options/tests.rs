@@ -1,4 +1,4 @@
-//! The rules of precedence, and every way to write a scope.
+//! Precedence of sources, and all forms of a scope.
 
 use clap::Parser as _;
 
@@ -117,7 +117,7 @@ fn a_variable_that_cannot_be_read_is_a_usage_error_with_its_name() {
     }
 }
 
-/// With a file.
+/// Resolves options with a file.
 fn run_with(typed: &[&str], variables: &[(&str, &str)], file: &str) -> Result<RunOptions, Report> {
     let args = ["kopf", "run"].iter().chain(typed);
     let command = LowArgs::try_parse_from(args).expect("well-formed arguments").command;

@@ -1,4 +1,4 @@
-//! How reloads are told: in the log, in `/readyz` and in `/metrics`.
+//! Reports about reloads: in the log, in `/readyz` and in `/metrics`.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use crate::cli::{options::Note, report::Report};
 use crate::logic::generation::Changes;
 use crate::ports::{Clock, Health, HealthState, ReloadLabels};
 
-/// The part of the health.
+/// The health part.
 const PART: &str = "scripts";
 
 /// The log target.
 const TARGET: &str = "kopf.scripts";
 
-/// What was told, and how things are.
+/// The reports of one operator, and the current state.
 pub(in crate::cli) struct Account {
     health: Health,
     clock: Clock,
     generation: u64,
-    /// Since when it runs.
+    /// When the current generation started.
     since: Timestamp,
-    /// Why the last edit does not, if so.
+    /// Why the last edit was rejected, if it was.
     refusal: Option<Report>,
-    /// What was edited, while its start-up handlers run.
+    /// The edited scripts, while start-up handlers of the new generation run.
     waiting: Option<String>,
-    /// Why changes are not seen at the moment.
+    /// Why changes cannot be detected at the moment.
     troubles: Vec<String>,
 }
 
-/// Tells what the user should know.
+/// Logs messages about watching.
 pub(super) fn note(notes: &[Note]) {
     for note in notes {
         match note {
@@ -40,19 +40,19 @@ pub(super) fn note(notes: &[Note]) {
 }
 
 impl Account {
-    /// The first generation runs.
+    /// Reports the first generation.
     pub(super) fn open(health: Health, clock: Clock) -> Self {
         Account::with(health, clock, Vec::new())
     }
 
-    /// The only generation runs.
+    /// Reports the only generation: hot reload is disabled.
     pub(in crate::cli) fn close(health: Health, clock: Clock) {
         Account::with(health, clock, vec!["hot reload is disabled (--no-reload)".to_owned()]);
     }
 
     fn with(health: Health, clock: Clock, troubles: Vec<String>) -> Self {
         let since = clock.now();
-        // Counted from zero on: who waits for an increase would miss the first one.
+        // Both counters exist from the start: an alert on an increase would miss the first one otherwise.
         for result in ["accepted", "rejected"] {
             drop(health.metrics().reloads.get_or_create(&ReloadLabels { result }));
         }
@@ -62,18 +62,18 @@ impl Account {
         account
     }
 
-    /// Whether the last edit does not run.
+    /// Returns whether the last edit was rejected.
     pub(super) fn is_refused(&self) -> bool {
         self.refusal.is_some()
     }
 
-    /// An edit is on its way into the operator, where its start-up handlers may take their time.
+    /// Reports that an edit waits for its start-up handlers.
     pub(super) fn waits(&mut self, edited: &str) {
         self.waiting = Some(edited.to_owned());
         self.publish();
     }
 
-    /// That edit was followed by another one in time.
+    /// Reports that an edit was superseded by a newer one while it waited.
     pub(super) fn outdated(&mut self, present: u64, edited: &str) {
         self.waiting = None;
         tracing::info!(
@@ -83,7 +83,7 @@ impl Account {
         self.publish();
     }
 
-    /// A new generation runs.
+    /// Reports a new generation.
     pub(super) fn accepted(
         &mut self,
         generation: u64,
@@ -102,7 +102,7 @@ impl Account {
         self.publish();
     }
 
-    /// An edit does not run. The same reason as before is not told again: an editor that saves on every key repeats it.
+    /// Reports a rejected edit. The same reason is not logged again: an editor that saves on every key would repeat it.
     pub(super) fn refused(&mut self, present: u64, edited: &str, report: &Report) {
         self.health.metrics().reloaded("rejected");
         if self.refusal.as_ref() != Some(report) {
@@ -116,7 +116,7 @@ impl Account {
         self.publish();
     }
 
-    /// The edit was taken back.
+    /// Reports that the rejected edit was reverted.
     pub(super) fn undone(&mut self, present: u64) {
         if self.refusal.take().is_some() {
             tracing::info!(target: TARGET, "The edit was reverted; generation {present} keeps running.");
@@ -124,7 +124,7 @@ impl Account {
         self.publish();
     }
 
-    /// Why changes are not seen at the moment.
+    /// Reports why changes cannot be detected at the moment.
     pub(super) fn troubles(&mut self, troubles: Vec<String>) {
         if self.troubles == troubles {
             return;
@@ -139,7 +139,7 @@ impl Account {
         self.publish();
     }
 
-    /// The operator serves with what it has, so this part is ready whatever became of an edit.
+    /// Updates the health. The operator keeps serving, so this part is ready whether or not an edit was rejected.
     fn publish(&self) {
         let mut text = format!("generation {} since {:.0}", self.generation, self.since);
         if let Some(refusal) = &self.refusal {

@@ -1,7 +1,7 @@
-//! Live reload: loads what changed in the sources, and hands it to the operator.
+//! Hot reload: loads changed sources, and passes them to the operator.
 //!
-//! One at a time: the sources settle, the whole set is loaded beside the generation that runs, the operator swaps or refuses, and
-//! only then is the next change looked at. Whatever fails, the present generation goes on.
+//! Changes are handled one at a time: the sources settle, the whole set is loaded next to the current generation, the operator
+//! accepts or rejects it, and only then is the next change handled. If anything fails, the current generation keeps running.
 
 mod account;
 
@@ -22,65 +22,65 @@ use crate::logic::{
 use crate::ports::{Candidate, Clock, Health, Rejection};
 use crate::scripting::{Prepared, ScriptHost, ScriptSet};
 
-/// A set that changed while it was loaded is loaded again, so that none is a mixture; but not for ever.
+/// A set that changed while it was loaded is loaded again, so that it does not mix versions; but at most this many times.
 const MIXTURES_MAX: u32 = 5;
 
-/// Candidates that wait: the next one is made when the verdict on the last is known.
+/// Maximum number of pending candidates: the next one is created after the verdict on the last.
 pub const WAITING_MAX: usize = 1;
 
-/// Follows the sources of one operator.
+/// Reloads the sources of one operator.
 pub struct Reloading {
     sources: Sources,
     host: Arc<ScriptHost>,
     candidates: mpsc::Sender<Candidate>,
     account: Account,
-    /// The generation that runs.
+    /// The current generation.
     present: Version,
-    /// Sets in a row that changed while they were loaded.
+    /// Consecutive sets that changed while they were loaded.
     mixtures: u32,
 }
 
-/// What reloading is made of.
+/// The parts that reloading needs.
 pub struct Parts {
-    /// Where the scripts come from; they know what runs.
+    /// The sources of the scripts, including the current set.
     pub sources: Sources,
-    /// What runs them.
+    /// The host of the scripts.
     pub host: Arc<ScriptHost>,
-    /// The way to the operator.
+    /// The channel to the operator.
     pub candidates: mpsc::Sender<Candidate>,
-    /// Where it is told how things are.
+    /// The health to report to.
     pub health: Health,
-    /// For the moments of generations.
+    /// The clock for the start times of generations.
     pub clock: Clock,
 }
 
 /// Why a set does not become a generation.
 enum Refusal {
-    /// It is told to the user, and waits for the next edit.
+    /// It is invalid: the reason is reported, and the next edit can fix it.
     Wrong(Report),
-    /// It was not the same any more when it was loaded.
+    /// It changed while it was loaded.
     Mixture,
-    /// It was not the same any more when its start-up handlers had not ended.
+    /// It changed before its start-up handlers had ended.
     Outdated,
-    /// The operator takes nothing any more.
+    /// The operator is ending.
     Ending,
 }
 
 impl Reloading {
-    /// The first generation runs.
+    /// Creates the reloading for an operator whose first generation runs.
     pub fn new(parts: Parts) -> Self {
         let Parts { sources, host, candidates, health, clock } = parts;
         let account = Account::open(health, clock);
         Reloading { sources, host, candidates, account, present: Version::FIRST, mixtures: 0 }
     }
 
-    /// Reloads whatever changes, until `stop` or until the operator ends.
+    /// Reloads changed scripts, until `stop` or until the operator ends.
     pub async fn follow(mut self, stop: CancellationToken) {
         let reload = async {
             loop {
                 let look = self.sources.changed().await;
                 account::note(&look.notes);
-                // Also an edit that is taken back after it was refused.
+                // Also when a rejected edit is reverted.
                 let is_undone = self.account.is_refused() && self.sources.is_running(&look);
                 if (self.sources.is_news(&look) || is_undone)
                     && self.consider(look).await.is_break()
@@ -97,7 +97,7 @@ impl Reloading {
         }
     }
 
-    /// Makes a generation of a set, if it can be.
+    /// Turns a set into a generation, if possible.
     async fn consider(&mut self, look: Look) -> ControlFlow<()> {
         let edited = look.print.since(&self.sources.running()).to_string();
         let since = look.since;
@@ -162,7 +162,7 @@ impl Reloading {
         Ok((Generation { version, ..Generation::new(registry, lifecycle) }, scripts))
     }
 
-    /// Waits for the verdict of the operator, but not for start-up handlers of a set that has changed meanwhile.
+    /// Waits for the verdict of the operator; stops waiting for start-up handlers if the set changes meanwhile.
     async fn propose(&mut self, generation: Generation) -> Result<Changes, Refusal> {
         let (verdict, mut answer) = oneshot::channel();
         let withdrawn = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! What the user reads.
+//! Errors in the form for users.
 
 use super::Report;
 use crate::scripting::LoadError;

@@ -1,8 +1,8 @@
-//! Gives memory back to the system when a rush is over.
+//! Returns memory to the system after a burst of work.
 //!
-//! A list of thousands of objects, a storm of events, or the start itself leave memory behind that nobody uses: free pieces
-//! between used ones, and pages of program text that were needed once. The system cannot know that; so it is told when the
-//! process has come to rest. What is needed after all comes back by itself, in microseconds.
+//! A list of thousands of objects, a burst of events, or the start itself leave unused memory: free blocks between used ones, and
+//! pages of program text that were needed once. The system cannot detect that; so the process releases them when it becomes idle.
+//! Pages that are needed again are loaded on demand, in microseconds.
 
 mod text;
 
@@ -14,16 +14,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::heap;
 
-/// How often to look.
+/// How often to check.
 const LOOK: Duration = Duration::from_secs(5);
-/// The same until the start is over: an operator without work is small two seconds after it began.
+/// The same until the start is over: an idle operator is small two seconds after its start.
 const LOOK_AT_START: Duration = Duration::from_secs(1);
-/// A process that computes less than this share of the time from one look to the next is at rest.
+/// A process that uses less than this share of CPU time between two checks is idle.
 const QUIET: f64 = 0.01;
-/// Whoever has computed less than this since the last time has left little behind. A list of some hundred objects takes it.
+/// A process that has used less CPU time than this since the last release has little to release. A list of some hundred objects
+/// takes this much.
 const RUSH: Duration = Duration::from_millis(100);
 
-/// Gives back at each rest after a rush, until this is cancelled.
+/// Releases memory whenever the process becomes idle after a burst, until `stop`.
 pub(super) async fn give_back(stop: CancellationToken) {
     let mut pulse = Pulse::default();
     loop {
@@ -40,23 +41,24 @@ pub(super) async fn give_back(stop: CancellationToken) {
     }
 }
 
-/// What the process has computed so far.
+/// Returns the CPU time of the process so far.
 fn computed() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// What was computed at the last looks.
+/// The CPU time at the last checks.
 #[derive(Default)]
 struct Pulse {
     seen: Duration,
-    /// At the end of the last rush.
+    /// At the end of the last burst.
     rested: Duration,
-    /// Whether a rest was noted since the start: that counts as a rush, however short it was.
+    /// Whether the process was idle since the start: the start counts as a burst, however short it was.
     is_started: bool,
 }
 
 impl Pulse {
-    /// Returns whether this is the moment: little was computed in the `pause` since the last look, and much since the last rest.
+    /// Returns whether to release now: little CPU time was used in the `pause` since the last check, and much since the last
+    /// release.
     fn rests_after_rush(&mut self, computed: Duration, pause: Duration) -> bool {
         let lately = computed.saturating_sub(self.seen);
         self.seen = computed;

@@ -1,4 +1,4 @@
-//! Signals as a stream, on the paused clock.
+//! Signals as a stream, with a paused clock.
 
 use std::{sync::Arc, time::Duration};
 

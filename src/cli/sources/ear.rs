@@ -1,7 +1,7 @@
-//! What the system tells of changes of files, kept until somebody asks.
+//! Collects file system events until they are requested.
 //!
-//! `notify` calls from a thread of its own; here that becomes a set of paths and a bell. What does not lead to a script is
-//! not heard at all, so that a busy directory does not keep us from settling.
+//! `notify` calls from its own thread; this module collects the paths, and wakes the waiting task. Paths that do not lead to a
+//! script are ignored, so that a busy directory does not delay a reload.
 
 use std::{
     collections::BTreeMap,
@@ -19,10 +19,10 @@ use tokio::sync::Notify;
 
 use super::{settling::Sound, spots::Spots};
 
-/// More paths than these are not told apart: then it is as if one of no name had changed.
+/// Maximum number of paths that are kept apart: further ones count as an unnamed path.
 const SOUNDS_MAX: usize = 256;
 
-/// Hears changes. Clones are the same ear.
+/// Collects events. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ear(Arc<Shared>);
 
@@ -39,23 +39,23 @@ struct Heard {
 }
 
 impl Ear {
-    /// Hears changes here from now on, and nowhere else.
+    /// Replaces the paths whose events are collected.
     pub(super) fn listen_for(&self, spots: Spots) {
         self.0.heard.lock().spots = spots;
     }
 
-    /// Where it listens.
+    /// Returns the current targets.
     pub(super) fn spots(&self) -> Spots {
         self.0.heard.lock().spots.clone()
     }
 
-    /// Takes what the system tells.
+    /// Takes an event from the system.
     pub(super) fn hear(&self, event: notify::Result<Event>) {
         let mut heard = self.0.heard.lock();
         let before = heard.sounds.len();
         match event {
             Ok(event) => heard.take(&event),
-            // Something was lost: anything may have changed.
+            // Events were lost: anything may have changed.
             Err(_) => heard.note(Path::new(""), Sound::Other),
         }
         let is_news = heard.sounds.len() > before || before > 0;
@@ -65,12 +65,12 @@ impl Ear {
         }
     }
 
-    /// Waits until something was heard.
+    /// Waits for an event.
     pub(super) async fn ring(&self) {
         self.0.bell.notified().await;
     }
 
-    /// What was heard since the last time.
+    /// Returns the events since the last call.
     pub(super) fn take(&self) -> BTreeMap<PathBuf, Sound> {
         mem::take(&mut self.0.heard.lock().sounds)
     }
@@ -98,7 +98,7 @@ impl Heard {
     }
 }
 
-/// Our own reading is an event too, and must not lead to the next reading.
+/// Returns the kind of an event. Our own reads are events too, and must not trigger the next read.
 fn sound(kind: EventKind) -> Option<Sound> {
     match kind {
         EventKind::Access(kind) => {

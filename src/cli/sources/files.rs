@@ -1,7 +1,7 @@
 //! Script files: read as one set, and watched.
 //!
-//! The shell around `spots` and `mounts`. What it does may block, as file systems do, so it is done on a thread for such work:
-//! a network disk that hangs must not stop the operator.
+//! The shell around `spots` and `mounts`. File systems may block, so everything here runs on a thread for blocking work: a network
+//! disk that hangs must not stop the operator.
 
 use std::{
     collections::BTreeSet,
@@ -19,61 +19,62 @@ use super::{
 use crate::cli::options::Note;
 use crate::scripting::Source;
 
-/// Where the kernel tells the mounts of this process.
+/// The file in which the kernel lists the mounts of this process.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// How often to look where nobody tells of changes. A person waits for an edit; a server should not notice the questions.
+/// The interval of polling for file systems without notifications: short enough for users, long enough for file servers.
 const POLL: Duration = Duration::from_secs(2);
 
-/// How often to look where changes are told: some are not, such as a directory that is mounted over another.
+/// The interval of checks for file systems with notifications: some changes have none, such as a mount over a directory.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// The script files that were named.
+/// The script files on the command line.
 #[derive(Clone)]
 pub struct Files {
     ear: Ear,
     desk: Arc<Mutex<Desk>>,
 }
 
-/// What is used for one look after the other.
+/// The state between two checks.
 struct Desk {
     /// As users see them.
     paths: Vec<PathBuf>,
     here: PathBuf,
-    /// As told by an option.
+    /// The interval from the option.
     poll: Option<Duration>,
     watches: Option<Watches>,
     /// The scripts that were found last.
     found: Vec<PathBuf>,
-    /// What the mounts mean for the directories that are watched, and which those were.
+    /// The properties of the mounts for the watched directories, and these directories.
     mounts: (Spots, Circumstances),
-    /// What the user was told already.
+    /// The messages that were already logged.
     told: BTreeSet<String>,
 }
 
-/// What the mounts mean for watching.
+/// The properties of mounts that affect watching.
 #[derive(Clone, Debug, Default)]
 struct Circumstances {
-    /// A directory where others make changes, and the type of its file system.
+    /// A directory that other machines can change, and the type of its file system.
     remote: Option<(PathBuf, String)>,
     /// Files that never change.
     fixed: Vec<PathBuf>,
 }
 
-/// What a look at the files gives.
+/// The result of a check of the files.
 pub(super) struct FilesLook {
     pub(super) scripts: Result<Vec<Source>, Error>,
-    /// What the user should know, once.
+    /// New messages for the user.
     pub(super) notes: Vec<Note>,
-    /// When to look again without being told.
+    /// When to check again without a notification.
     pub(super) again: Duration,
 }
 
 impl Files {
-    /// The scripts at these paths under `here`; without paths, at the usual places. They are watched from the next look on.
+    /// Creates the set of scripts at these paths under `here`; without paths, at the default locations. They are watched from the
+    /// next check on.
     ///
     /// # Errors
-    /// When there are no paths, and nothing at the usual places.
+    /// Fails if there are no paths, and nothing at the default locations.
     pub fn at(paths: &[PathBuf], here: &Path, poll: Option<Duration>) -> Result<Self, Error> {
         let ear = Ear::default();
         let desk = Desk {
@@ -88,21 +89,21 @@ impl Files {
         Ok(Files { ear, desk: Arc::new(Mutex::new(desk)) })
     }
 
-    /// Reads them, without watching.
+    /// Reads the scripts, without watching.
     ///
     /// # Errors
-    /// When one cannot be used.
+    /// Fails if a script cannot be used.
     pub fn read(&self) -> Result<Vec<Source>, Error> {
         let desk = self.desk.lock();
         read_set(&desk.paths, &desk.here)
     }
 
-    /// Where changes are heard.
+    /// Returns the events of the files.
     pub(super) fn ear(&self) -> &Ear {
         &self.ear
     }
 
-    /// Reads them, and watches what was read from now on. Blocks.
+    /// Reads the scripts, and watches the files that were read. Blocks.
     pub(super) fn look(&self, known: &Known) -> FilesLook {
         let mut desk = self.desk.lock();
         desk.look(&self.ear, known)
@@ -112,7 +113,7 @@ impl Files {
 impl Desk {
     fn look(&mut self, ear: &Ear, known: &Known) -> FilesLook {
         let paths = self.on_the_way(known);
-        // First the watches: what changes while we read is told.
+        // Watch first: changes during the read are then reported.
         let watches = self.watches.get_or_insert_with(|| Watches::new(ear.clone()));
         let trouble = watches.cover(&paths).err();
         let spots = ear.spots();
@@ -131,11 +132,11 @@ impl Desk {
         FilesLook { scripts, notes, again }
     }
 
-    /// Everything that a change could be of: what was named, what was found there, what that has loaded.
+    /// Returns all paths whose changes matter: those on the command line, the scripts found there, and their modules.
     fn on_the_way(&self, known: &Known) -> BTreeSet<PathBuf> {
         let scripts = self.paths.iter().chain(&self.found).map(|it| self.here.join(it));
         let modules = known.paths.iter().cloned();
-        // Without a current directory nothing relative can be found.
+        // Without a current directory, relative paths cannot be resolved.
         scripts.chain(modules).filter_map(|it| absolute(it).ok()).collect()
     }
 
@@ -165,7 +166,7 @@ impl Desk {
     }
 }
 
-/// What the mounts mean for these directories and files.
+/// Returns the properties of the mounts of these directories and files.
 fn circumstances(spots: &Spots, paths: &BTreeSet<PathBuf>) -> Circumstances {
     let Ok(text) = fs::read(MOUNTS) else { return Circumstances::default() };
     let mounts = Mounts::parse(&text);

@@ -1,8 +1,8 @@
-//! All sources of scripts together, and how they change.
+//! All sources of scripts together, and their changes.
 //!
-//! [`Sources::changed`] waits for a sound, lets it settle, and reads the whole set. A set that differs from the last one that
-//! was tried counts only when a second look a little later finds the same: so nothing half-written is taken, wherever it
-//! comes from.
+//! [`Sources::changed`] waits for an event, lets the files settle, and reads the whole set. A set that differs from the last
+//! attempted one is used only if a second read shortly afterwards finds the same: so no half-written script is loaded, whatever its
+//! source.
 
 use std::{collections::BTreeMap, future::pending, path::PathBuf, time::Duration};
 
@@ -16,49 +16,49 @@ use crate::cli::{options::Note, report::Report};
 use crate::ports::until;
 use crate::scripting::{Modules, Source, shown_module};
 
-/// Between two looks that must be alike.
+/// The time between two reads that must be equal.
 const RECHECK: Duration = Duration::from_millis(8);
 
-/// Between two looks while a text is away or empty.
+/// The same while a file is missing or empty.
 const RECHECK_HALFWAY: Duration = Duration::from_millis(25);
 
-/// The scripts, wherever they come from.
+/// The sources of all scripts.
 pub struct Sources {
     files: Option<Files>,
     maps: Option<Maps>,
-    /// What runs.
+    /// The set of the current generation.
     running: Attempt,
-    /// What was tried last, also if it was refused.
+    /// The set of the last attempt, even if it was rejected.
     tried: Attempt,
-    /// When to look without being told.
+    /// When to check without an event.
     next_look: Option<Instant>,
-    /// Something was heard, and nobody was told yet.
+    /// An event has not been returned by [`Sources::changed`] yet.
     is_unsettled: bool,
 }
 
-/// The whole set as it is now.
+/// The whole set at one moment.
 #[derive(Debug)]
 pub struct Look {
     /// The scripts in their order, or why there is no complete set.
     pub scripts: Result<Vec<Source>, Report>,
-    /// The same to compare with, modules included.
+    /// Fingerprints of the set, modules included.
     pub print: Print,
-    /// What the user should know of the watching, once.
+    /// New messages for the user about watching.
     pub notes: Vec<Note>,
     /// When the first of the changes was noticed.
     pub since: Instant,
 }
 
-/// A set that somebody tries to load, or has loaded.
+/// A set of scripts that is being loaded, or was loaded.
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
-    /// Without modules: those are known when it is loaded, and some even later.
+    /// Without modules: they are known when the set is loaded, and some even later.
     scripts: Print,
-    /// What the scripts take of their modules, by the name of the script.
+    /// The parts of modules that the scripts use, by the name of the script.
     modules: BTreeMap<String, Modules>,
 }
 
-/// The modules that are in use.
+/// The modules in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// Their names, by the name of the script.
@@ -68,17 +68,17 @@ pub(super) struct Known {
 }
 
 impl Sources {
-    /// Files and maps together; files first. They are watched from the first [`Sources::changed`] on.
+    /// Combines files and maps; files come first. They are watched from the first [`Sources::changed`] on.
     pub fn new(files: Option<Files>, maps: Option<Maps>) -> Self {
         let next_look = Some(Instant::now());
         let (running, tried) = (Attempt::default(), Attempt::default());
         Sources { files, maps, running, tried, next_look, is_unsettled: false }
     }
 
-    /// This set has been tried: it is no news any more.
+    /// Records that this set was attempted: it is not new any more.
     pub fn tried(&mut self, mut attempt: Attempt) {
         for (script, modules) in &mut attempt.modules {
-            // An unchanged script is not loaded again: what it took when it was loaded still holds.
+            // An unchanged script is not loaded again: its modules are those of the current generation.
             if let Some(before) = self.running.modules.get(script)
                 && modules.taken().is_empty()
                 && attempt.scripts.agrees_on(script, &self.running.scripts)
@@ -89,40 +89,40 @@ impl Sources {
         self.tried = attempt;
     }
 
-    /// What was tried last runs now.
+    /// Records that the last attempted set is the current one.
     pub fn took(&mut self) {
         self.running = self.tried.clone();
     }
 
-    /// What was tried last does not count: look again at once.
+    /// Forgets the last attempt, and checks again at once.
     pub fn forget(&mut self) {
         self.tried = self.running.clone();
         self.next_look = Some(Instant::now());
     }
 
-    /// Whether this is other than what was tried last.
+    /// Returns whether this set differs from the last attempt.
     pub fn is_news(&self, look: &Look) -> bool {
         look.print != self.tried.print()
     }
 
-    /// Whether this is what runs.
+    /// Returns whether this set is the current one.
     pub fn is_running(&self, look: &Look) -> bool {
         look.print == self.running.print()
     }
 
-    /// What runs, to compare with.
+    /// Returns the fingerprints of the current set.
     pub fn running(&self) -> Print {
         self.running.print()
     }
 
-    /// Why changes are not seen at the moment, one line for each reason.
+    /// Returns why changes cannot be detected at the moment, one line for each reason.
     pub fn troubles(&self) -> Vec<String> {
         self.maps.as_ref().map(Maps::troubles).unwrap_or_default()
     }
 
-    /// Waits until something has happened, and gives the set as it is then. It may be the same as before.
+    /// Waits for an event, and returns the set after it, which may be unchanged.
     ///
-    /// A call that is not waited for to the end loses nothing but the notes for the user: the next one looks at once.
+    /// Cancelling a call loses only the messages for the user: the next one checks at once.
     pub async fn changed(&mut self) -> Look {
         let mut settling = self.wake().await;
         self.is_unsettled = true;
@@ -144,7 +144,7 @@ impl Sources {
         }
     }
 
-    /// Reads everything, as it is.
+    /// Reads everything once.
     pub async fn look(&mut self) -> Look {
         let known = Known::of([&self.running, &self.tried]);
         let (mut scripts, mut notes, mut print) = (Vec::new(), Vec::new(), Print::default());
@@ -154,7 +154,7 @@ impl Sources {
             let known = known.clone();
             let looked = task::spawn_blocking(move || {
                 let look = files.look(&known);
-                // Modules are files too.
+                // Modules are files, too.
                 let print = look.scripts.as_ref().map(|it| known.print(it)).unwrap_or_default();
                 (look, print)
             });
@@ -184,7 +184,7 @@ impl Sources {
         Look { scripts: problem.map_or(Ok(scripts), Err), print, notes, since: Instant::now() }
     }
 
-    /// Waits until there is a reason to look.
+    /// Waits until there is a reason to check.
     async fn wake(&mut self) -> Settling {
         if self.is_unsettled {
             return Settling::begin(Instant::now());
@@ -204,7 +204,7 @@ impl Sources {
         settling
     }
 
-    /// Waits until it is quiet.
+    /// Waits until the files have settled.
     async fn settle(&mut self, settling: &mut Settling) {
         loop {
             if let Some(files) = &self.files {
@@ -221,7 +221,7 @@ impl Sources {
 }
 
 impl Attempt {
-    /// Of a set that was read.
+    /// Creates the attempt for a set that was read.
     pub fn of(scripts: &[Source]) -> Self {
         let mut attempt = Attempt::default();
         for script in scripts {
@@ -231,13 +231,13 @@ impl Attempt {
         attempt
     }
 
-    /// Of a set that could not be read.
+    /// Creates the attempt for a set that could not be read.
     pub fn of_problem(problem: &Report) -> Self {
         let scripts = Print::of_problem(&problem.message);
         Attempt { scripts, modules: BTreeMap::new() }
     }
 
-    /// With the modules as they were loaded.
+    /// Returns the fingerprints, with the modules as they were loaded.
     fn print(&self) -> Print {
         let mut print = self.scripts.clone();
         for (script, modules) in &self.modules {
@@ -262,7 +262,7 @@ impl Known {
         known
     }
 
-    /// Scripts with their modules as they are now.
+    /// Returns the fingerprints of scripts with the current content of their modules.
     fn print(&self, scripts: &[Source]) -> Print {
         let mut print = Print::default();
         for Source { name, text, modules } in scripts {

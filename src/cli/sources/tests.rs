@@ -1,4 +1,4 @@
-//! The rules of paths, on directories of their own.
+//! The rules for paths, each in its own directory.
 
 use std::{
     fs,

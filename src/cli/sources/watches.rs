@@ -1,4 +1,4 @@
-//! Keeps the system watching the directories that matter, as these come, go and are replaced.
+//! Watches the relevant directories, as they are created, removed and replaced.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,28 +14,29 @@ use super::{
     spots::{Spots, Thing},
 };
 
-/// The ways to the files can change while we go them; then we go again, but not for ever: changes are heard by then.
+/// The targets can change while paths are resolved; then they are resolved again, at most this many times: later changes are
+/// noticed.
 const ROUNDS_MAX: usize = 3;
 
-/// Watches directories. All of this may block, as file systems do.
+/// Watches directories. All methods may block, as file systems do.
 pub(super) struct Watches {
     ear: Ear,
-    /// `None` if the system gives none.
+    /// `None` if the system does not provide one.
     watcher: Option<RecommendedWatcher>,
-    /// The directories, and which they were when the watch began.
+    /// The directories, with their identities when the watch began.
     watched: BTreeMap<PathBuf, Identity>,
 }
 
-/// Device and inode: a directory that was replaced is another one under the same name.
+/// Device and inode: a directory that was replaced has another identity under the same name.
 type Identity = (u64, u64);
 
 impl Watches {
-    /// Nothing is watched yet.
+    /// Creates watches without any directory.
     pub(super) fn new(ear: Ear) -> Self {
         Watches { ear, watcher: None, watched: BTreeMap::new() }
     }
 
-    /// Watches what leads to these paths, which are absolute, and nothing else. What cannot be watched is the result.
+    /// Watches exactly the directories of these paths, which are absolute. The error names one that cannot be watched.
     pub(super) fn cover(&mut self, paths: &BTreeSet<PathBuf>) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
             let spots = Spots::on_the_way(paths.iter().map(PathBuf::as_path), &look);
@@ -44,7 +45,7 @@ impl Watches {
             if spots == self.ear.spots() && wanted == self.watched {
                 return Ok(());
             }
-            // Before the watches: what they tell at once counts.
+            // Before the watches begin: their first events count.
             self.ear.listen_for(spots);
             self.change(wanted)?;
         }
@@ -62,7 +63,7 @@ impl Watches {
         self.watched.retain(|path, identity| {
             let stays = wanted.get(path) == Some(identity);
             if !stays {
-                // Of a directory that is gone the watch is gone too.
+                // The watch of a removed directory is gone, too.
                 let _gone = watcher.unwatch(path).is_err();
             }
             stays
@@ -76,9 +77,9 @@ impl Watches {
                 Ok(()) => {
                     self.watched.insert(path, identity);
                 }
-                // It went a moment ago.
+                // It was removed a moment ago.
                 Err(problem) if matches!(problem.kind, ErrorKind::PathNotFound) => {}
-                // The others are watched all the same.
+                // The others are watched nevertheless.
                 Err(problem) => {
                     result = Err(format!("'{}': {}", path.display(), reason(&problem)));
                 }
@@ -104,13 +105,13 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((kind.dev(), kind.ino()))
 }
 
-/// What the system says, and what limits it.
+/// Returns the reason of the system, and the limit that was reached.
 fn reason(problem: &notify::Error) -> String {
     match &problem.kind {
         ErrorKind::MaxFilesWatch => {
             "the limit of file watches is reached (fs.inotify.max_user_watches)".to_owned()
         }
-        // EMFILE: all instances of this user are taken.
+        // EMFILE: all instances of this user are in use.
         ErrorKind::Io(error) if error.raw_os_error() == Some(24) => {
             "the limit of inotify instances is reached (fs.inotify.max_user_instances)".to_owned()
         }

@@ -1,8 +1,8 @@
-//! `kopf test`: runs the tests of operators, each on an API server and a clock of its own.
+//! `kopf test`: runs the tests of operators, each with its own API server and a virtual clock.
 //!
-//! `suites.rs` finds which tests belong to which operator; `stage.rs` plays one of them. No time passes: whenever all wait, the
-//! clock moves on to the next thing to do, so that a timer of an hour takes no time, and all happens at the same times in every run.
-//! In Lua it also happens in the same order; calls in Rhai are on threads, and what they do in one moment has none.
+//! `suites.rs` finds the tests and their operators; `stage.rs` runs one of them. The clock is virtual: whenever all tasks wait, it
+//! advances to the next timer, so that a timer of an hour takes no real time, and everything happens at the same times in every
+//! run. In Lua, calls also have the same order; calls in Rhai run on threads, so the order of simultaneous calls is undefined.
 
 mod stage;
 mod suites;
@@ -25,17 +25,17 @@ use crate::cli::{
 };
 use crate::scripting::Source;
 
-/// What the options of a run are made of, for each operator.
+/// Resolves the options of a run, for each operator.
 pub(super) type Resolve<'a> = &'a dyn Fn(RunArgs) -> Result<RunOptions, Report>;
 
-/// How many tests ended how.
+/// The number of tests by result.
 #[derive(Default)]
 struct Tally {
     passed: usize,
     failed: usize,
 }
 
-/// Runs all tests. The process fails if one of them does.
+/// Runs all tests. Fails if any of them fails.
 pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report> {
     let mut tally = Tally::default();
     for suite in suites::find(args)? {
@@ -67,7 +67,7 @@ fn run_suite(
 ) -> Result<(), Report> {
     let mut options = resolve(args.terms.clone().of_run(suite.operator.clone()))?;
     options.log.verbosity = if args.verbose { Verbosity::Verbose } else { Verbosity::Normal };
-    // Whatever is wrong with the operator itself is told first.
+    // Report errors of the operator itself first.
     drop(Read::files(&options)?);
     let files = dev::Files::read(&suite.definitions, &args.objects)?;
     let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
@@ -91,7 +91,7 @@ fn run_suite(
 }
 
 impl Tally {
-    /// Counts a test and tells of it.
+    /// Counts a test and prints its result.
     fn count(&mut self, source: &Source, name: Option<&str>, verdict: &Verdict, args: &TestArgs) {
         let place = &source.name;
         let name = name.map(|it| format!(": {it}")).unwrap_or_default();
@@ -118,14 +118,14 @@ impl Tally {
     }
 }
 
-/// Runs something on a paused clock, with the scripts on the same thread.
+/// Runs a future on a paused clock, with the scripts on the same thread.
 fn on_virtual_time<T>(work: impl Future<Output = T>) -> Result<T, Report> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let done = LocalSet::new().block_on(&runtime, work);
-    // What still runs is abandoned: the test is over.
+    // Tasks that still run are abandoned: the test is over.
     runtime.shutdown_background();
     Ok(done)
 }
@@ -134,7 +134,7 @@ fn indented(text: &str) -> String {
     text.lines().flat_map(|it| ["    ", it, "\n"]).collect()
 }
 
-/// A closed stdout is nothing to stumble over.
+/// Prints a text. A closed stdout is ignored.
 fn say(text: &str) {
     let _closed = std::io::stdout().write_all(text.as_bytes());
 }

@@ -31,45 +31,45 @@ use kopf_apiserver::{
     controllers::{self, Controllers},
 };
 
-/// When tests begin: always at the same moment, so that times are the same in every run.
+/// The start of every test: always the same, so that times are the same in every run.
 const BEGINNING: &str = "2030-01-01T00:00:00Z";
-/// How long a test may take if it does not say, on its own clock.
+/// The default timeout of a test, on the virtual clock.
 const TIMEOUT: Duration = Duration::from_mins(10);
-/// How long the operator may take to start, and to end.
+/// Maximum time for the start and the end of the operator.
 const START_MAX: Duration = Duration::from_mins(2);
 const END_MAX: Duration = Duration::from_mins(1);
-/// How often it is asked whether it has started.
+/// How often to check whether the operator has started.
 const POLL: Duration = Duration::from_millis(100);
-/// The part of the health that tells of the start-up handlers.
+/// The health part of the start-up handlers.
 const STARTUP: &str = "startup";
 
-/// What the tests of one file have in common.
+/// The common parts of the tests of one file.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'a> {
     pub(super) options: &'a RunOptions,
-    /// Definitions and objects that are there before.
+    /// CRDs and objects that exist before the test.
     pub(super) files: &'a dev::Files,
     /// The script with the tests.
     pub(super) test: &'a Source,
 }
 
-/// How a test ended.
+/// The result of a test.
 pub(super) enum Verdict {
     Passed { log: Vec<String> },
     Failed { why: String, log: Vec<String> },
 }
 
-/// The lines of the log of one test.
+/// The log lines of one test.
 type Lines = Arc<Mutex<Vec<String>>>;
 
 impl Stage<'_> {
-    /// The names of the tests, in the order of their declarations; or why the script cannot be used.
+    /// Returns the names of the tests, in the order of declaration; or why the script cannot be used.
     pub(super) async fn names(&self) -> Result<Vec<String>, String> {
         let (_host, tests) = self.load(&self.terms(Clock::system())).await?;
         Ok(tests.iter().map(|it| it.id.to_string()).collect())
     }
 
-    /// Plays one of them, by its place among them.
+    /// Runs one of the tests, by its index.
     pub(super) async fn play(&self, index: usize) -> Result<Verdict, Report> {
         let beginning = BEGINNING.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let clock = Clock::starting_at(beginning);
@@ -83,7 +83,7 @@ impl Stage<'_> {
         })
     }
 
-    /// From now on the log of this thread is collected.
+    /// Collects the log of this thread from now on.
     fn listen(&self, lines: &Lines, clock: Clock) -> tracing::subscriber::DefaultGuard {
         let lines = Arc::clone(lines);
         let sink = move |line: &str| {
@@ -93,7 +93,7 @@ impl Stage<'_> {
         tracing::subscriber::set_default(logging::subscriber(log, clock, Box::new(sink)))
     }
 
-    /// Raises a server and the operator, and lets the test look. The inner error is that of the test.
+    /// Starts a server and the operator, and runs the test. The inner error is that of the test.
     async fn act(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
         let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let server = ApiServer::builder().clock(stamp).cluster(true).build();
@@ -126,13 +126,13 @@ impl Stage<'_> {
             verdict = self.examine(index, &server, &terms, &health) => verdict,
         };
         stop.cancel();
-        // What a clean-up does may go wrong too; the log tells it, the test is over.
+        // A failure during clean-up is only logged: the test is over.
         let _in_time = time::timeout(END_MAX, operating).await.is_ok();
         beside.shutdown().await;
         Ok(verdict)
     }
 
-    /// Calls the function of the test, once the operator serves.
+    /// Calls the function of the test, once the operator has started.
     async fn examine(
         &self,
         index: usize,
@@ -141,7 +141,7 @@ impl Stage<'_> {
         health: &Health,
     ) -> Result<(), String> {
         let started = async {
-            // The clock goes on when all wait: by then every part of the operator has told of itself.
+            // The clock advances when all tasks wait: by then every part of the operator has reported its health.
             time::sleep(POLL).await;
             while !has_started(health) {
                 time::sleep(POLL).await;
@@ -189,7 +189,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Loads the script of the tests: its tests, in the order of their declarations.
+    /// Loads the script of the tests. Returns the tests in the order of declaration.
     async fn load(&self, terms: &Terms) -> Result<(ScriptHost, Vec<Arc<Handler>>), String> {
         let loaded = ScriptHost::load(vec![self.test.clone()], terms.clone()).await;
         let (host, handlers) = loaded.map_err(|errors| Report::of_scripts(&errors).message)?;
@@ -197,7 +197,7 @@ impl Stage<'_> {
         Ok((host, tests.collect()))
     }
 
-    /// As the operator has them, but on the clock of the test.
+    /// Returns the operator's terms with the clock of the test.
     fn terms(&self, clock: Clock) -> Terms {
         Terms { placement: Placement::CurrentRuntime, clock, ..scripts::terms(self.options) }
     }
@@ -211,18 +211,18 @@ fn dial(server: ApiServer) -> Dial {
     })
 }
 
-/// Whether the start-up handlers have ended and all streams are there.
+/// Returns whether the start-up handlers have ended and all streams are open.
 fn has_started(health: &Health) -> bool {
     let parts = health.parts();
     parts.contains_key(STARTUP) && parts.values().all(|it| it.state == HealthState::Ready)
 }
 
-/// Where and why a test has failed.
+/// Returns where and why a test has failed.
 fn told(raised: &Raised) -> String {
     let Raised { message, trace: Some(trace), .. } = raised else {
         return raised.message.clone();
     };
-    // In Lua the first line of a trace is the place with the message.
+    // In Lua, the first line of a trace contains the location with the message.
     let begins = trace.lines().next().unwrap_or_default();
     let is_there = begins.contains(message.lines().next().unwrap_or_default());
     if is_there { trace.clone() } else { format!("{message}\n{trace}") }

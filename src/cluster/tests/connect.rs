@@ -1,4 +1,4 @@
-//! What users read about their kubeconfig.
+//! Errors about the kubeconfig.
 
 use std::{collections::BTreeMap, ffi::OsStr, path::Path, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::cluster::{
 };
 use crate::settings::Settings;
 
-/// Two contexts: one is fine, the other leads nowhere.
+/// Two contexts: one is valid, the other refers to nothing.
 const KUBECONFIG: &str = r"
 apiVersion: v1
 kind: Config

@@ -1,4 +1,4 @@
-//! Errors of libraries in words.
+//! Formatting of library errors.
 
 use std::io;
 

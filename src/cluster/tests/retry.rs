@@ -1,4 +1,4 @@
-//! The policy of repeating.
+//! The retry policy.
 
 use std::time::Duration;
 

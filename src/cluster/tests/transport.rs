@@ -22,7 +22,7 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, Clock, ErrorClass, Health, Leadership, Metrics};
 
-/// A server that accepts a client of this number or of a later one.
+/// Returns a client with this number, whose server accepts this number or a later one.
 fn client(number: u32, accepted: u32) -> kube::Client {
     let service = tower::service_fn(move |_request: HttpRequest<Body>| async move {
         let status = if number >= accepted { 200 } else { 401 };
@@ -31,7 +31,7 @@ fn client(number: u32, accepted: u32) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-/// Sends as many requests at once; gives their results, the number of logins, and the time it took.
+/// Sends concurrent requests. Returns their results, the number of logins, and the time they took.
 async fn send(requests: usize, accepted: u32) -> (Vec<Result<Bytes, ApiError>>, u32, Duration) {
     let made = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&made);
@@ -111,7 +111,7 @@ async fn a_burst_of_requests_takes_a_bounded_number_of_connections() {
     assert_eq!(most.load(Ordering::Relaxed), RESOURCE_REQUESTS_MAX);
 }
 
-/// Logs in with the certificate authority of the moment; the server has another one when `authority` changes.
+/// Logs in with the current certificate authority; the server changes its own with `authority`.
 async fn with_authority(authority: &Arc<AtomicU32>) -> Transport {
     let current = Arc::clone(authority);
     let log_in: LogIn = Box::new(move || {

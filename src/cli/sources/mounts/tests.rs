@@ -1,4 +1,4 @@
-//! Mount tables as they are found in pods and on laptops.
+//! Mount tables of pods and of laptops.
 
 use std::path::Path;
 

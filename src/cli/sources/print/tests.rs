@@ -1,4 +1,4 @@
-//! Comparing what was read.
+//! Comparison of sets of texts.
 
 use super::Print;
 use crate::scripting::Digest;

@@ -1,4 +1,4 @@
-//! Bursts, on made-up clocks.
+//! Bursts of events, with simulated times.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{PATIENCE, QUIET, QUIET_API, Settling, Sound};
 
-/// Plays what is heard, as (milliseconds, file, sound), and gives the millisecond of the look.
+/// Replays events, as (milliseconds, file, event), and returns the millisecond of the read.
 fn look(heard: &[(u64, &str, Sound)]) -> u64 {
     let start = Instant::now();
     let mut settling = Settling::begin(start);

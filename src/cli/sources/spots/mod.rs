@@ -1,8 +1,8 @@
-//! Which directories to watch, so that nothing that leads to a file can change unseen.
+//! Determines the directories to watch, so that every change that affects a file is noticed.
 //!
-//! Watching a file is not enough: editors replace it, and what is watched then is the old one. So we go to the file as the
-//! system does, and note each place where the way could turn: symlinks (a volume of a `ConfigMap` consists of them), the
-//! file itself, and where it would be if it is missing. All directories are real, without links in their paths.
+//! Watching a file is not enough: editors replace it, and the watch stays on the old file. So this module resolves each path as the
+//! system does, and records each point where the result could change: symlinks (the volume of a `ConfigMap` consists of them), the
+//! file itself, and the place of a missing file. All directories are real, without links in their paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -13,29 +13,29 @@ use std::{
 #[cfg(test)]
 mod tests;
 
-/// As many as the system itself follows.
+/// The same limit as that of the system.
 const LINKS_MAX: usize = 40;
 
-/// What is at a path, links not followed.
+/// The type of a path, without following links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Thing {
-    /// Nothing, or nothing that we may see.
+    /// The path does not exist, or is not visible.
     Nothing,
     /// A directory.
     Directory,
-    /// A symlink, and where it leads.
+    /// A symlink, with its target.
     Link(PathBuf),
     /// Anything else.
     File,
 }
 
-/// Says what is at a path.
+/// Returns the type of a path.
 pub(super) type Look<'a> = &'a dyn Fn(&Path) -> Thing;
 
-/// What matters in one directory.
+/// The relevant entries of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interest {
-    /// Every script: those that are added count.
+    /// All scripts, including new ones.
     pub(super) scripts: bool,
     /// These names.
     pub(super) names: BTreeSet<OsString>,
@@ -46,7 +46,7 @@ pub(super) struct Interest {
 pub(super) struct Spots(pub(super) BTreeMap<PathBuf, Interest>);
 
 impl Spots {
-    /// Those on the ways to these paths, which are absolute.
+    /// Returns the directories that are involved in resolving these paths, which are absolute.
     pub(super) fn on_the_way<'a>(
         paths: impl IntoIterator<Item = &'a Path>,
         look: Look<'_>,
@@ -58,7 +58,7 @@ impl Spots {
         spots
     }
 
-    /// Whether a change at this path matters.
+    /// Returns whether a change at this path matters.
     pub(super) fn concern(&self, path: &Path) -> bool {
         if self.0.contains_key(path) {
             return true; // the directory itself went or moved
@@ -101,7 +101,7 @@ impl Spots {
                 }
             }
         }
-        // A link to the root, or to a parent: a directory all the same.
+        // A link to the root, or to a parent: also a directory.
         self.0.entry(here).or_default().scripts = true;
     }
 
@@ -110,7 +110,7 @@ impl Spots {
     }
 }
 
-/// Whether a name is that of a script or a module.
+/// Returns whether a name is that of a script or a module.
 fn is_script(name: &OsStr) -> bool {
     let extension = Path::new(name).extension();
     extension.is_some_and(|it| it == "lua" || it == "rhai")

@@ -1,4 +1,4 @@
-//! Ways through made-up trees.
+//! Resolution of paths in simulated trees.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 
 use super::{Spots, Thing};
 
-/// A tree: directories end with `/`, links have `-> target`.
+/// Returns a tree: directories end with `/`, links have `-> target`.
 fn tree(entries: &[&str]) -> BTreeMap<PathBuf, Thing> {
     let mut tree = BTreeMap::from([(PathBuf::from("/"), Thing::Directory)]);
     for entry in entries {
