@@ -37,7 +37,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
         let mut signals = listen()?;
         let visible = Visible::open(options).await?;
         let read = tokio::select! {
-            biased; // whoever wants to end does not want to wait for an API that does not answer
+            biased; // a signal first: it must not wait for an API that does not respond
             Some(_) = signals.next() => return Ok(Exit::Success),
             read = read.maps(options, None, clock) => read?,
         };
@@ -141,7 +141,7 @@ pub(super) async fn operate(
         reloads,
     };
     let ended = tokio::select! {
-        biased; // the operator's own end is its answer to a signal
+        biased; // the operator first: it ends after a signal
         ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(|it| report(&it)),
         at_once = signals::watch(signals, stop.clone(), settings) => return Ok(at_once),
     };

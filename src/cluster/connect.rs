@@ -31,7 +31,7 @@ pub(super) const REASON_CHARS: usize = 300;
 /// The options of a connection.
 #[derive(Clone)]
 pub struct ConnectOptions {
-    /// The settings of requests. [`KubeCluster`] is informed of later changes.
+    /// The settings of requests. `KubeCluster::configure` passes later changes on.
     pub settings: Arc<Settings>,
     /// Called instead of reading the kubeconfig and the service account.
     pub login: Option<AskLogin>,

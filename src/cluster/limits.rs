@@ -119,7 +119,7 @@ impl Permit {
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         tokio::select! {
-            biased; // what is done was not slow
+            biased; // a finished request was not slow
             done = &mut work => return done,
             () = self.give_back_when_slow() => {}
         }

@@ -338,7 +338,7 @@ impl Transport {
         match interrupt.filter(|_| pause.asked.is_some()) {
             Some(interrupt) => {
                 return tokio::select! {
-                    biased; // a pause that is complete counts as complete
+                    biased; // a complete pause is not an interrupted one
                     () = sleep(duration) => true,
                     () = interrupt.wait() => false,
                 };

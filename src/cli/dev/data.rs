@@ -64,12 +64,12 @@ impl Data {
         loop {
             let saved = *self.0.saved.lock();
             tokio::select! {
-                biased; // the end first: then the whole is saved by the one who stops us
+                biased; // the stop signal first: after it, the caller saves
                 () = stop.cancelled() => return,
                 () = server.moved(saved) => {}
             }
             tokio::select! {
-                biased; // as above
+                biased; // the stop signal first
                 () = stop.cancelled() => return,
                 () = time::sleep(SAVED_WITHIN) => {}
             }

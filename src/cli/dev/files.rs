@@ -104,7 +104,7 @@ impl Files {
         self.look(&api).await;
         loop {
             tokio::select! {
-                biased; // the end first
+                biased; // the stop signal first
                 () = stop.cancelled() => return,
                 () = changed.notified() => {}
             }

@@ -109,7 +109,7 @@ async fn develop(
 /// Runs the controllers of pods, deployments and the like, until `stop`.
 async fn enliven(server: ApiServer, stop: CancellationToken) {
     tokio::select! {
-        biased; // the end first
+        biased; // the stop signal first
         () = stop.cancelled() => {}
         () = controllers::run(server, Controllers::ALL) => {}
     }

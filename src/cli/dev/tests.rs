@@ -126,9 +126,9 @@ fn nothing_is_made_up_where_it_would_hide_a_mistake() {
         &["pods"],                   // served
         &["apps", "deployments"],    // served
         &["v1", "podz"],             // the core group is not ours
-        &["apps/v1", "deploymentz"], // nor is any group without a dot
+        &["apps/v1", "deploymentz"], // nor is any other group without a dot
         &["rbac.authorization.k8s.io", "rolez"],
-        &["my_things"], // no name that a definition can have
+        &["my_things"], // not a valid name for a CRD
         &["-"],
     ];
     for names in cases {

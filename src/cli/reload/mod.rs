@@ -91,7 +91,7 @@ impl Reloading {
             }
         };
         tokio::select! {
-            biased; // the end first
+            biased; // the stop signal first
             () = stop.cancelled() => {}
             () = reload => {}
         }
@@ -172,7 +172,7 @@ impl Reloading {
         }
         let verdict = loop {
             let look = tokio::select! {
-                biased; // what is decided holds
+                biased; // the verdict first: it is final
                 verdict = &mut answer => break verdict,
                 look = self.sources.changed(), if !withdrawn.is_cancelled() => look,
             };

@@ -30,7 +30,7 @@ pub(super) async fn give_back(stop: CancellationToken) {
     loop {
         let pause = if pulse.is_started { LOOK } else { LOOK_AT_START };
         tokio::select! {
-            biased; // whoever ends gives back all
+            biased; // at the end of the process, everything is released anyway
             () = stop.cancelled() => return,
             () = sleep(pause) => {}
         }

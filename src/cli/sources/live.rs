@@ -191,7 +191,7 @@ impl Sources {
         }
         let (files, maps) = (self.files.as_ref(), self.maps.as_mut());
         let is_api = tokio::select! {
-            biased; // those who know something first
+            biased; // events before the timer
             () = ring(files) => false,
             () = changed(maps) => true,
             () = until(self.next_look) => false,
@@ -211,7 +211,7 @@ impl Sources {
                 settling.hear(files.ear().take(), Instant::now());
             }
             tokio::select! {
-                biased; // as long as more comes, the time is not over
+                biased; // events before the deadline: they extend it
                 () = ring(self.files.as_ref()) => {}
                 () = changed(self.maps.as_mut()) => settling.hear_api(Instant::now()),
                 () = sleep_until(settling.due()) => return,

@@ -118,7 +118,7 @@ impl Stage<'_> {
         beside.spawn_local(controllers::run(server.clone(), Controllers::ALL));
         let mut operating = pin!(reactor::run(operator, stop.clone()));
         let verdict = tokio::select! {
-            biased; // without its operator a test shows nothing
+            biased; // a test without its operator proves nothing
             ended = &mut operating => {
                 let why = ended.map_or_else(|it| it.to_string(), |()| "it has ended".to_owned());
                 return Ok(Err(format!("the operator has stopped: {why}")));

@@ -61,7 +61,7 @@ impl Spots {
     /// Returns whether a change at this path matters.
     pub(super) fn concern(&self, path: &Path) -> bool {
         if self.0.contains_key(path) {
-            return true; // the directory itself went or moved
+            return true; // the directory itself was removed or moved
         }
         let Some((directory, name)) = path.parent().zip(path.file_name()) else { return false };
         let Some(interest) = self.0.get(directory) else { return false };
