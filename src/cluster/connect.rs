@@ -177,7 +177,7 @@ pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, A
     match tokio::task::spawn_blocking(move || dial(config)).await {
         Ok(Ok(client)) => Ok(Session::new(client, token, server)),
         Ok(Err(error)) => Err(unusable(&error)),
-        Err(error) => Err(refuse(format!("cannot make a client: {error}"), None)),
+        Err(error) => Err(refuse(format!("cannot create a client: {error}"), None)),
     }
 }
 
@@ -187,7 +187,7 @@ const RETURNS: &str = "return a kopf.ConnectionInfo, or kopf.login_with_kubeconf
 fn unreadable_token(path: &str, problem: &std::io::Error) -> ApiError {
     let message = format!("cannot log in: the token file {path} cannot be read: {problem}");
     let hint =
-        "check `tokenFile` of the current context; in a pod: is the service account token mounted?";
+        "check `tokenFile` of the current context; in a pod, check that the service account token is mounted";
     ApiError { class: ErrorClass::Denied, ..refuse(message, Some(hint)) }
 }
 

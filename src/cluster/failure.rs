@@ -244,7 +244,7 @@ impl Failure {
             }
             Failure::Answer(Answer { status: 403, message, .. }) => return action.rule(message),
             Failure::Answer(Answer { message, .. }) if message.contains(NO_LIST) => {
-                "an empty map is where a list is expected: in Lua, an empty list is kopf.array{}, as {} is an object"
+                "found an empty map instead of a list: in Lua, write an empty list as kopf.array{}, because {} is an object"
             }
             Failure::Unreachable(_) | Failure::Disconnected(_) => {
                 "check that the cluster is running and that the `server` of the current context is correct: `kubectl version`"
@@ -281,9 +281,9 @@ impl fmt::Display for Failure {
                 write!(f, "{status} {title}")?;
                 if message.is_empty() { Ok(()) } else { write!(f, ": {message}") }
             }
-            Failure::Timeout(limit) => write!(f, "no answer within {} s", limit.as_secs_f64()),
-            Failure::Payload(reason) => write!(f, "the answer broke off: {reason}"),
-            Failure::Malformed(reason) => write!(f, "the answer is not understood: {reason}"),
+            Failure::Timeout(limit) => write!(f, "no response within {} s", limit.as_secs_f64()),
+            Failure::Payload(reason) => write!(f, "the response was interrupted: {reason}"),
+            Failure::Malformed(reason) => write!(f, "invalid response: {reason}"),
             Failure::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
             Failure::Credentials(reason) => write!(f, "no credentials: {reason}"),
             Failure::Unreachable(reason)

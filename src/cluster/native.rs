@@ -109,7 +109,7 @@ fn absent(file: &Path) -> ApiError {
     };
     let message = format!("no kubeconfig at {file}, and {rest}");
     let hint = if std::env::var_os("KUBECONFIG").is_some_and(|it| !it.is_empty()) {
-        "KUBECONFIG names a file that is not there: correct it, or unset it to use ~/.kube/config"
+        "KUBECONFIG refers to a missing file: correct it, or unset it to use ~/.kube/config"
     } else {
         "set KUBECONFIG to a file, or run in a pod with a service account"
     };
@@ -133,7 +133,7 @@ pub(super) fn broken(error: &KubeconfigError, file: Option<&Path>) -> ApiError {
         chain(error)
     };
     let message = format!("cannot read the kubeconfig{file}: {}", one_line(&reason, REASON_CHARS));
-    refuse(message, Some("`kubectl config view` must be able to read it too"))
+    refuse(message, Some("check it with `kubectl config view`"))
 }
 
 /// Returns the error for a kubeconfig that does not lead to a cluster.
@@ -155,7 +155,7 @@ pub(super) fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiErr
     }
     let reason = one_line(&chain(error), REASON_CHARS);
     let message = format!("the kubeconfig cannot be used: {reason}");
-    refuse(message, Some("`kubectl version` must work with it too"))
+    refuse(message, Some("check it with `kubectl version`"))
 }
 
 /// Returns an error with its source: most messages of `kube` already contain it.

@@ -46,9 +46,9 @@ fn user_of(header: &HeaderValue) -> Option<String> {
 
 fn unusable(text: &str, problem: &str) -> ApiError {
     refuse(
-        format!("the proxy '{text}' is no URL: {problem}"),
+        format!("the proxy '{text}' is not a URL: {problem}"),
         Some(
-            "proxies are given as http://HOST:PORT, in `proxy-url` of a kubeconfig or `proxy_url` of a connection info",
+            "write a proxy as http://HOST:PORT, in `proxy-url` of a kubeconfig or `proxy_url` of a connection info",
         ),
     )
 }

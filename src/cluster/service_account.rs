@@ -38,7 +38,7 @@ pub(super) async fn configuration_of(directory: &Path, server: String) -> Result
     if !token.exists() {
         let message =
             format!("the service account cannot be used: there is no token at {}", token.display());
-        let hint = "does the pod have a service account, and is its token mounted (automountServiceAccountToken)? \
+        let hint = "check that the pod has a service account and that its token is mounted (automountServiceAccountToken). \
                     Outside of a pod, use a kubeconfig";
         return Err(refuse(message, Some(hint)));
     }

@@ -186,7 +186,7 @@ impl Sessions {
         match rejection {
             Rejection::Stale => Advice::Again,
             Rejection::OthersLeft => {
-                info!(target: TARGET, "The server rejects the credentials of '{handler}' ({failure}); others are used.");
+                info!(target: TARGET, "The server rejects the credentials of '{handler}' ({failure}); using others.");
                 Advice::Again
             }
             Rejection::NoneLeft(pause) => {

@@ -438,7 +438,7 @@ impl<'a> Course<'a> {
 
     fn give_way(&self, pause: &Pause) {
         let seconds = pause.duration().as_secs_f64();
-        debug!(target: TARGET, "The object has changed meanwhile, so the pause of {seconds}s that the server has asked for ends early: {}", self.label());
+        debug!(target: TARGET, "The object has changed, so the pause of {seconds} s that the server requested ends early: {}", self.label());
     }
 
     fn announce_pause(&self, pause: &Pause, failure: &Failure) {

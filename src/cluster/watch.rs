@@ -244,8 +244,8 @@ impl Watcher {
                 if self.transport.refuse_streaming() {
                     warn!(
                         target: TARGET,
-                        "The server does not stream initial lists (settings.watching.initial_streaming): objects are \
-                         listed instead. {error}"
+                        "The server does not stream initial lists (settings.watching.initial_streaming); listing \
+                         objects instead. {error}"
                     );
                 }
                 (None, State::Listing { token: None })
@@ -270,7 +270,7 @@ impl Watcher {
             }
             Heard::End => self.after_end(watch),
             Heard::Broken(Broken::Payload(reason)) => {
-                trace!(target: TARGET, "The watch-stream for {self} broke off: {reason}");
+                trace!(target: TARGET, "The watch-stream for {self} was interrupted: {reason}");
                 self.after_end(watch)
             }
             Heard::Broken(Broken::TooLong) => {

@@ -10,7 +10,7 @@ use crate::settings::FieldPath;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// Neither a string nor a list of strings.
-    #[error("a field is a text such as `spec.field` or a list of keys, not {0}")]
+    #[error("a field must be a string such as `spec.field` or a list of keys, not {0}")]
     Malformed(Value),
     /// The key is absent.
     #[error("there is no field {0:?}")]
@@ -19,7 +19,7 @@ pub enum FieldError {
     #[error("there is no map to look for the field {0:?} in")]
     NotMap(String),
     /// The whole structure cannot be set or removed.
-    #[error("a field is needed here, not the whole structure")]
+    #[error("expected a field, not the whole structure")]
     Root,
 }
 

@@ -215,7 +215,7 @@ impl fmt::Display for HierarchyError {
             }
             HierarchyError::LabelsNotMap => f.write_str("labels must be a map"),
             HierarchyError::NotObject => {
-                f.write_str("this is not an object, nor a list of objects")
+                f.write_str("expected an object or a list of objects")
             }
             HierarchyError::NotMap(key) => write!(f, "the structure is not a map at {key:?}"),
         }

@@ -133,14 +133,14 @@ pub fn chosen(given: &Value, due: &[Arc<Handler>]) -> Result<Vec<Arc<Handler>>, 
             let ids: Vec<&str> = due.iter().map(|it| &*it.id).collect();
             let meant = id.and_then(|id| nearest(id, ids.iter().copied()));
             let hint = meant.map(|it| format!("; did you mean '{it}'?")).unwrap_or_default();
-            format!("it gave {item}, which is none of the handlers it got{hint}")
+            format!("it returned {item}, which is not one of the due handlers{hint}")
         })?;
         if !chosen.iter().any(|it| it.id == handler.id) {
             chosen.push(Arc::clone(handler));
         }
     }
     if chosen.is_empty() && !due.is_empty() {
-        return Err("it chose none of the handlers it got".into());
+        return Err("it returned none of the due handlers".into());
     }
     Ok(chosen)
 }

@@ -47,9 +47,9 @@ pub(super) enum Change {
 /// Why an object was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("{place}: there is no kind '{kind}' in {api_version} here")]
+    #[error("{place}: unknown kind '{kind}' in {api_version}")]
     UnknownKind { place: String, kind: String, api_version: String },
-    #[error("{place}: {kind} '{name}' is refused: {message}")]
+    #[error("{place}: {kind} '{name}' is rejected: {message}")]
     Refused { place: String, kind: String, name: String, message: String },
 }
 

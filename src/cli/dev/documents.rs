@@ -48,7 +48,7 @@ pub(in crate::cli) enum Error {
     NotJson { place: String, reason: String },
     #[error("{place}: not a Kubernetes object: {reason}")]
     NoObject { place: String, reason: &'static str },
-    #[error("'{}' has no objects in it", .0.display())]
+    #[error("'{}' contains no objects", .0.display())]
     NoDocuments(PathBuf),
 }
 

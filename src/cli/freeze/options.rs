@@ -85,7 +85,7 @@ fn resolve(
     let mut notes = Vec::new();
     if !is_clusterwide && namespaces.is_empty() {
         let text = "Neither -A/--all-namespaces nor -n/--namespace is given: \
-                    the operators of the whole cluster are meant, as with -A.";
+                    addressing the operators of the whole cluster, as with -A.";
         notes.push(Note::Warning(text.into()));
     }
     Ok(FreezeOptions {

@@ -25,7 +25,7 @@ pub(super) fn run(args: &InitArgs) -> Result<Exit, Report> {
             let mut kinds = stubs::kinds(std::slice::from_ref(path))?;
             if kinds.len() > 1 {
                 let problem = format!("'{}' defines {} kinds", path.display(), kinds.len());
-                return Err(Report::failure(problem).with_hint("give a file that defines one"));
+                return Err(Report::failure(problem).with_hint("pass a file that defines one kind"));
             }
             (documents::read(path)?, kinds.pop())
         }

@@ -167,7 +167,7 @@ impl Sources {
                         Err(error) => problem = Some(Report::from(error)),
                     }
                 }
-                Err(bug) => problem = Some(Report::failure(format!("cannot look: {bug}"))),
+                Err(bug) => problem = Some(Report::failure(format!("cannot read the scripts: {bug}"))),
             }
         }
         match self.maps.as_ref().map(Maps::read) {

@@ -120,7 +120,7 @@ impl Stage<'_> {
         let verdict = tokio::select! {
             biased; // a test without its operator proves nothing
             ended = &mut operating => {
-                let why = ended.map_or_else(|it| it.to_string(), |()| "it has ended".to_owned());
+                let why = ended.map_or_else(|it| it.to_string(), |()| "it ended by itself".to_owned());
                 return Ok(Err(format!("the operator has stopped: {why}")));
             }
             verdict = self.examine(index, &server, &terms, &health) => verdict,
@@ -148,9 +148,9 @@ impl Stage<'_> {
             }
         };
         let in_time = time::timeout(START_MAX, started).await;
-        in_time.map_err(|_elapsed| "the operator does not start".to_owned())?;
+        in_time.map_err(|_elapsed| "the operator has not started in time".to_owned())?;
         let (host, tests) = self.load(terms).await?;
-        let handler = tests.get(index).ok_or("the test is declared no more")?;
+        let handler = tests.get(index).ok_or("the test is no longer declared")?;
         let limit = handler.limits.timeout.unwrap_or(TIMEOUT);
         let called = host.call(Arc::new(self.invocation(handler, server, terms.clock)));
         match time::timeout(limit, called).await {

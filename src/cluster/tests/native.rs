@@ -231,6 +231,6 @@ fn the_proxy_of_the_login_goes_before_that_of_the_environment() {
     assert_eq!(proxy(None, Some(&never)), Ok(None));
     assert!(
         proxy(Some("http://"), None)
-            .is_err_and(|it| it.starts_with("the proxy 'http://' is no URL"))
+            .is_err_and(|it| it.starts_with("the proxy 'http://' is not a URL"))
     );
 }

@@ -19,7 +19,7 @@ pub(super) fn domain(text: &str) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "expected a domain name such as \"my-operator.example.com\" (small letters, digits, dashes, dots; \
+            "expected a domain name such as \"my-operator.example.com\" (lower-case letters, digits, dashes, dots; \
              at most {DOMAIN_MAX} characters), got {text:?}"
         ))
     }

@@ -165,7 +165,7 @@ fn named(value: &Value) -> Option<(&str, Option<&Value>)> {
 fn members<T: Plain>(name: &str, parameters: Option<&Value>) -> Result<Vec<T>, String> {
     match parameters {
         Some(Value::Array(items)) if !items.is_empty() => items.iter().map(T::from_json).collect(),
-        Some(_) | None => Err(format!("{name} needs a list of the storages that it is made of")),
+        Some(_) | None => Err(format!("{name} expects a list of storages")),
     }
 }
 
@@ -188,7 +188,7 @@ impl Parameters {
             Some(Value::Object(fields)) => fields.clone(),
             Some(Value::Array(items)) if items.is_empty() => Map::new(),
             Some(other) => {
-                return Err(format!("{storage} takes parameters by their names, got {other}"));
+                return Err(format!("{storage} expects named parameters, got {other}"));
             }
         };
         Ok(Parameters { storage, given, known: Vec::new() })

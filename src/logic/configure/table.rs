@@ -83,7 +83,7 @@ pub const TABLE: &[Setting] = &[
     ),
     setting!(
         process.cleanup_timeout,
-        "Maximum time for the `on_cleanup` handlers together; then they are stopped. With leader election, the lease is given back after them, so keep this well below the grace period of the pod. None: only `ultimate_exiting_timeout` limits them."
+        "Maximum time for the `on_cleanup` handlers together; then they are stopped. With leader election, the lease is released after them, so keep this well below the grace period of the pod. None: only `ultimate_exiting_timeout` limits them."
     ),
     setting!(posting.enabled, "Whether to post Kubernetes events, both of scripts and of loggers."),
     setting!(

@@ -299,7 +299,7 @@ fn mistakes_in_storages_are_told_with_the_parameter() {
     );
     assert_eq!(
         told("MultiProgressStorage", json!([])),
-        "MultiProgressStorage needs a list of the storages that it is made of"
+        "MultiProgressStorage expects a list of storages"
     );
     assert!(
         told("MultiProgressStorage", json!(["StatusDiffBaseStorage"]))
@@ -307,7 +307,7 @@ fn mistakes_in_storages_are_told_with_the_parameter() {
     );
     assert_eq!(
         told("StatusDiffBaseStorage", json!("status.x")),
-        "StatusDiffBaseStorage takes parameters by their names, got \"status.x\""
+        "StatusDiffBaseStorage expects named parameters, got \"status.x\""
     );
     let other = storage("StatusDiffBaseStorage", &json!(null)).unwrap();
     assert!(

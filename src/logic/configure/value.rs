@@ -144,7 +144,7 @@ impl Plain for Selectors {
         let read: Selectors = read.ok_or_else(|| unfit::<Self>(value))?;
         match read.keys().find(|key| key.split('/').any(str::is_empty)) {
             Some(key) => Err(format!(
-                "{key:?} is no resource selector: write it as \"pods\", \"v1/pods\", \"kopf.dev/v1/kopfexamples\" or \"*\""
+                "{key:?} is not a resource selector: write it as \"pods\", \"v1/pods\", \"kopf.dev/v1/kopfexamples\" or \"*\""
             )),
             None => Ok(read),
         }

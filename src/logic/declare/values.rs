@@ -170,7 +170,7 @@ impl<'a> Options<'a> {
             entries.unwrap_or_default().into_iter().map(|(key, argument)| {
                 match criterion(&argument) {
                     Some(Criterion::Equals(Value::Null)) | None => Err(DeclareError::new(
-                        format!("`{name}` cannot be filtered by null or by such a value: {key:?}"),
+                        format!("`{name}` has an unsupported value for {key:?}"),
                         "use kopf.PRESENT or kopf.ABSENT",
                     )),
                     Some(it) => Ok((key, it)),

@@ -31,7 +31,7 @@ impl HostRule {
             let port = if scheme.eq_ignore_ascii_case("http") { 80 } else { 443 };
             let meant = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
             return Err(format!(
-                "'{text}' is a URL: only the host and its port belong here: {meant}"
+                "'{text}' is a URL: pass only the host and its port: {meant}"
             ));
         }
         if Ipv6Addr::from_str(text).is_ok() {
@@ -44,7 +44,7 @@ impl HostRule {
                 rest.split_once(']').ok_or_else(|| format!("'{text}' has no closing bracket"))?;
             let port = rest.strip_prefix(':').ok_or_else(no_port)?;
             let address = Ipv6Addr::from_str(host)
-                .map_err(|_problem| format!("'{host}' in '{text}' is no IPv6 address"))?;
+                .map_err(|_problem| format!("'{host}' in '{text}' is not an IPv6 address"))?;
             (Host::Address(IpAddr::V6(address).to_canonical()), port)
         } else {
             let (host, port) = text.rsplit_once(':').ok_or_else(no_port)?;
@@ -53,7 +53,7 @@ impl HostRule {
         let port = match port {
             "*" => None,
             number => Some(port_of(number).ok_or_else(|| {
-                format!("'{number}' in '{text}' is no port: a number from 1 to 65535, or *")
+                format!("'{number}' in '{text}' is not a port: expected a number from 1 to 65535, or *")
             })?),
         };
         Ok(HostRule { host, port })
@@ -85,7 +85,7 @@ impl Host {
         let name = below.map_or(lower.as_str(), |it| it.strip_prefix('.').unwrap_or_default());
         if name.contains('*') || (name.is_empty() && below.is_some()) {
             return Err(format!(
-                "'{text}': a star stands for the first parts of a name, as in *.example.com:443"
+                "'{text}': a star can only replace the first parts of a name, as in *.example.com:443"
             ));
         }
         if !name.is_ascii() {
@@ -94,7 +94,7 @@ impl Host {
         let is_good = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_');
         let is_label = |it: &str| !it.is_empty() && it.bytes().all(is_good);
         if !name.split('.').all(is_label) {
-            return Err(format!("'{host}' in '{text}' is no name of a host"));
+            return Err(format!("'{host}' in '{text}' is not a host name"));
         }
         Ok(if below.is_some() { Host::Below(format!(".{name}")) } else { Host::Name(lower) })
     }

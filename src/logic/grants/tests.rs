@@ -79,39 +79,39 @@ fn wrong_hosts_are_told_with_what_to_write() {
         ),
         (
             "https://example.com/x",
-            "'https://example.com/x' is a URL: only the host and its port belong here: example.com:443",
+            "'https://example.com/x' is a URL: pass only the host and its port: example.com:443",
         ),
         (
             "http://example.com:8080/",
-            "'http://example.com:8080/' is a URL: only the host and its port belong here: example.com:8080",
+            "'http://example.com:8080/' is a URL: pass only the host and its port: example.com:8080",
         ),
         ("::1", "'::1' has no brackets: write [::1]:443, or [::1]:*"),
         ("[::1]", "'[::1]' has no port: write [::1]:443, or [::1]:* for all ports"),
         ("[::1", "'[::1' has no closing bracket"),
-        ("[example.com]:80", "'example.com' in '[example.com]:80' is no IPv6 address"),
-        ("example.com:0", "'0' in 'example.com:0' is no port: a number from 1 to 65535, or *"),
+        ("[example.com]:80", "'example.com' in '[example.com]:80' is not an IPv6 address"),
+        ("example.com:0", "'0' in 'example.com:0' is not a port: expected a number from 1 to 65535, or *"),
         (
             "example.com:+80",
-            "'+80' in 'example.com:+80' is no port: a number from 1 to 65535, or *",
+            "'+80' in 'example.com:+80' is not a port: expected a number from 1 to 65535, or *",
         ),
         (
             "example.com:65536",
-            "'65536' in 'example.com:65536' is no port: a number from 1 to 65535, or *",
+            "'65536' in 'example.com:65536' is not a port: expected a number from 1 to 65535, or *",
         ),
-        ("example.com:", "'' in 'example.com:' is no port: a number from 1 to 65535, or *"),
+        ("example.com:", "'' in 'example.com:' is not a port: expected a number from 1 to 65535, or *"),
         (
             "a.*.com:80",
-            "'a.*.com:80': a star stands for the first parts of a name, as in *.example.com:443",
+            "'a.*.com:80': a star can only replace the first parts of a name, as in *.example.com:443",
         ),
         (
             "*example.com:80",
-            "'*example.com:80': a star stands for the first parts of a name, as in *.example.com:443",
+            "'*example.com:80': a star can only replace the first parts of a name, as in *.example.com:443",
         ),
-        ("*.:80", "'*.:80': a star stands for the first parts of a name, as in *.example.com:443"),
-        ("exa mple.com:80", "'exa mple.com' in 'exa mple.com:80' is no name of a host"),
-        ("a..b:80", "'a..b' in 'a..b:80' is no name of a host"),
+        ("*.:80", "'*.:80': a star can only replace the first parts of a name, as in *.example.com:443"),
+        ("exa mple.com:80", "'exa mple.com' in 'exa mple.com:80' is not a host name"),
+        ("a..b:80", "'a..b' in 'a..b:80' is not a host name"),
         ("bücher.de:443", "'bücher.de:443' is not ASCII: write the name as the DNS has it, xn--…"),
-        (":80", "'' in ':80' is no name of a host"),
+        (":80", "'' in ':80' is not a host name"),
         ("  ", "the value is empty"),
     ] {
         assert_eq!(wrong(Permission::Net, text), told);
@@ -128,10 +128,10 @@ fn variables_are_granted_by_name_or_pattern() {
     assert!(access(Permission::Env, "*").allows_env("ANY"));
     assert!(access(Permission::Env, "A?").allows_env("AB"));
     for (text, told) in [
-        ("A=1", "'A=1' has a value: only the name of a variable belongs here"),
-        ("$HOME", "'$HOME' has a $: only the name of a variable belongs here"),
-        ("A B", "'A B' is no name of a variable"),
-        ("A\0", "'A\\0' is no name of a variable"),
+        ("A=1", "'A=1' has a value: pass only the name of a variable"),
+        ("$HOME", "'$HOME' has a $: pass only the name of a variable"),
+        ("A B", "'A B' is not the name of a variable"),
+        ("A\0", "'A\\0' is not the name of a variable"),
         ("", "the value is empty"),
     ] {
         assert_eq!(wrong(Permission::Env, text), told);

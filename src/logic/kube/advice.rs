@@ -36,26 +36,26 @@ pub fn advice(attempt: Attempt, status: u16, said: &Said) -> String {
         (409, Attempt::Apply) => {
             let fields = owners(&said.details);
             let fields = if fields.is_empty() { String::new() } else { format!("{fields}; ") };
-            format!("{fields}leave these fields out, or take them over with the option `force`")
+            format!("{fields}omit these fields, or take them over with the option `force`")
         }
         (409, Attempt::Create) if said.reason == "AlreadyExists" => {
-            "kube.apply creates an object or changes the one that is there".into()
+            "use kube.apply to create an object or to change an existing one".into()
         }
         (409, Attempt::Replace | Attempt::Patch) => {
-            "somebody else has changed the object since it was read: read it again, or send a kube.patch without a \
+            "the object has changed since it was read: read it again, or send a kube.patch without a \
              resourceVersion"
                 .into()
         }
         (409, Attempt::Delete) => {
-            "the object with this name is not the one with this uid any more".into()
+            "the object with this name no longer has this uid".into()
         }
         (415, Attempt::Patch) => {
-            "this resource takes patches of the types \"merge\" and \"json\" only".into()
+            "this resource supports only patches of the types \"merge\" and \"json\"".into()
         }
         (429, Attempt::Evict) => {
             "a PodDisruptionBudget does not allow it now: try again later".into()
         }
-        (404, Attempt::Patch | Attempt::Replace) => "kube.apply creates it".into(),
+        (404, Attempt::Patch | Attempt::Replace) => "use kube.apply to create it".into(),
         (_, _) => String::new(),
     }
 }

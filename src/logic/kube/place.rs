@@ -36,11 +36,11 @@ pub fn one(
         && option != own
     {
         return Err(format!(
-            "the object is in '{own}', but the option `namespace` says '{option}'"
+            "the object is in '{own}', but the option `namespace` is '{option}'"
         ));
     }
     if option == Some(ALL_NAMESPACES) {
-        return Err("one object is in one namespace: `namespace = \"*\"` is for lists".into());
+        return Err("`namespace = \"*\"` is only valid for lists".into());
     }
     if resource.namespaced {
         return Ok(Some(option.or(own).map_or_else(|| home.namespace(), str::to_owned)));
@@ -65,5 +65,5 @@ pub fn several(resource: &Resource, option: Option<&str>, home: Home<'_>) -> Res
 }
 
 fn of_cluster(resource: &Resource) -> String {
-    format!("{resource} are cluster-wide: leave `namespace` out")
+    format!("{resource} are cluster-scoped: omit `namespace`")
 }

@@ -140,7 +140,7 @@ fn a_conflict_of_appliers_names_fields_and_managers() {
     let said = Said { reason: "Conflict".into(), details };
     assert_eq!(
         advice(Attempt::Apply, 409, &said),
-        ".data.a belongs to \"kubectl\" using v1; leave these fields out, or take them over with the option `force`"
+        ".data.a belongs to \"kubectl\" using v1; omit these fields, or take them over with the option `force`"
     );
     assert_eq!(advice(Attempt::Read, 500, &said), "");
 }
@@ -259,6 +259,6 @@ fn deep_objects_are_read_in_full_or_not_at_all() {
         assert_eq!(read_list(list(levels).as_bytes()).unwrap().objects, [read]);
     }
     let error = read_object(object(2000).as_bytes()).unwrap_err().to_string();
-    assert!(error.starts_with("it is nested 2001 levels deep, and 1024 are supported"), "{error}");
+    assert!(error.starts_with("it is nested 2001 levels deep; at most 1024 are supported"), "{error}");
     read_list(list(2000).as_bytes()).unwrap_err();
 }

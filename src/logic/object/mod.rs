@@ -27,7 +27,7 @@ pub struct Object {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// The object is nested deeper than [`depth::DEPTH_MAX`].
-    #[error("it is nested {0} levels deep, and {max} are supported", max = depth::DEPTH_MAX)]
+    #[error("it is nested {0} levels deep; at most {max} are supported", max = depth::DEPTH_MAX)]
     Depth(usize),
     /// The JSON is not what API servers send.
     #[error("its JSON is damaged")]

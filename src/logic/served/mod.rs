@@ -79,10 +79,10 @@ pub fn problem(
                 .push(format!("the CRD {plural}.{group} exists, but discovery does not show it"));
         } else if let Some(group) = failed {
             reasons.push(format!(
-                "{selector} has no resource, and the API group '{group}' does not answer"
+                "{selector} has no resource, and the API group '{group}' does not respond"
             ));
         } else if resolved_before.contains(selector) {
-            reasons.push(format!("{selector} has lost its last resource"));
+            reasons.push(format!("{selector} no longer has any resource"));
         }
     }
     (!reasons.is_empty()).then(|| reasons.join("; "))

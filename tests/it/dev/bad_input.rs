@@ -93,7 +93,7 @@ async fn files_that_cannot_be_read() {
         "--apply empty.yaml",
         1,
         &expect![[r"
-        error: 'empty.yaml' has no objects in it
+        error: 'empty.yaml' contains no objects
     "]],
     )
     .await;
