@@ -1,7 +1,7 @@
 //! Script files: read as one set, and watched.
 //!
-//! The shell around `watch_targets` and `mounts`. File systems may block, so everything here runs on a thread for blocking work: a network
-//! disk that hangs must not stop the operator.
+//! The shell around `watch_targets` and `mounts`. File systems may block, so everything here runs on a thread for blocking work: a
+//! network disk that hangs must not stop the operator.
 
 use std::{
     collections::BTreeSet,
