@@ -1,4 +1,4 @@
-//! The command line as it was typed. What it means is in `options/`.
+//! The command line as typed. `options/` resolves it.
 
 use std::path::PathBuf;
 
@@ -119,7 +119,7 @@ Environment variables, used where the command line says nothing:
 Example:
   kopf resume -A --peering default";
 
-/// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
+/// Environment variables are not handled by clap: a list in a variable is split at spaces, one on the command line is not.
 const RUN_AFTER_HELP: &str = "\
 Default without PATHS and ConfigMaps: the first that exists of ./handlers.lua, ./handlers.rhai and ./handlers/. Saved scripts are \
 hot-reloaded; if a script has an error, the previous version keeps running.
@@ -149,7 +149,7 @@ Examples:
   kopf run -n 'myapp-*' handlers/ --verbose   some namespaces; log what is decided and why
   kopf run -A --set execution.default_backoff=10s handlers.rhai";
 
-/// What the help of the options does not say.
+/// Details that the help of the options does not cover.
 const DEV_AFTER_HELP: &str = "\
 The server runs in this process; objects are kept in memory unless --data persists them. kubectl can use the server with the \
 KUBECONFIG that is printed at the start. If no CRD exists for a kind that handlers name, a permissive one is created.
@@ -157,7 +157,7 @@ KUBECONFIG that is printed at the start. If no CRD exists for a kind that handle
 Scripts, namespaces and log options are the same as for `kopf run`, including its environment variables; without -n, all namespaces \
 are served.";
 
-/// Help texts that rustdoc would take for Markdown.
+/// Help texts that rustdoc would interpret as Markdown.
 const LIVENESS_HELP: &str =
     "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
 const OUTPUT_HELP: &str = "Output format: text for people, json for programs; default: text";
@@ -299,7 +299,7 @@ pub struct DevArgs {
     pub no_controllers: bool,
 }
 
-/// The settings and permissions of scripts, as in `kopf run`.
+/// The settings and permissions of scripts, as for `kopf run`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TermArgs {
     /// Read options and settings from this file; default: kopf.yaml in the current directory or next to the scripts
@@ -314,7 +314,7 @@ pub struct TermArgs {
 }
 
 impl TermArgs {
-    /// The same for a run of these scripts.
+    /// Returns the arguments of a run of these scripts.
     pub fn of_run(self, paths: Vec<PathBuf>) -> RunArgs {
         let TermArgs { config, settings, grants } = self;
         RunArgs { paths, grants, config, settings, ..RunArgs::default() }
@@ -417,7 +417,7 @@ pub enum StubsLanguage {
     Rhai,
 }
 
-/// What `kopf check` prints.
+/// The output format of `kopf check`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
     /// For people
@@ -528,7 +528,7 @@ pub enum ColorWhen {
     Never,
 }
 
-/// How a log line looks.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// The message alone

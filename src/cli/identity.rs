@@ -1,16 +1,16 @@
-//! Who we are among other operators: read once from the environment and the system, understood in `logic/peering`.
+//! The identity of this process among other operators: read once from the environment and the system, built in `logic/peering`.
 
 use crate::cli::variable;
 use crate::logic::peering::{self, Identity, Moment, Surroundings};
 use crate::ports::Clock;
 
-/// The names of this process.
+/// Returns the identities of this process.
 pub(super) fn of_operator(clock: Clock) -> Identity {
     let random = [(); 3].map(|()| fastrand::u8(..));
     Identity::of_operator(&surroundings(), Moment { start: clock.now(), random })
 }
 
-/// The name of whoever calls this command.
+/// Returns the identity of the user who runs this command.
 pub(super) fn of_person() -> String {
     Identity::of_person(&surroundings())
 }
@@ -25,7 +25,7 @@ fn surroundings() -> Surroundings {
     }
 }
 
-/// As Python finds it: by these variables, then by the number of the user. Containers may have a number without a name.
+/// Finds the user as Python does: by these variables, then by the user id. Containers may have an id without a name.
 fn user() -> String {
     let names = ["LOGNAME", "USER", "LNAME", "USERNAME"];
     let named = names.into_iter().find_map(|it| variable(it).filter(|it| !it.is_empty()));
@@ -35,7 +35,7 @@ fn user() -> String {
         .unwrap_or_else(|| number.to_string())
 }
 
-/// A small file of the system; nothing if it cannot be read.
+/// Reads a small file of the system; empty if it cannot be read.
 fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

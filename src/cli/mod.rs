@@ -1,8 +1,8 @@
 //! The command line: options, scripts, logging, signals, exit codes. The outermost layer; it joins all others.
 //!
-//! The only place that reads arguments and the environment, prints, and ends the process. Each step is small and has a
-//! file: what was typed (`args`), the variables (`environment`), `kopf.yaml` (`config`), what they mean together (`options`),
-//! the scripts (`sources`) and their changes (`reload`), the log (`logging`), the signals (`signals`), and how a failure is told (`report`).
+//! The only place that reads arguments and the environment, prints, and ends the process. Each step has its own file: the command
+//! line (`args`), the variables (`environment`), `kopf.yaml` (`config`), their combination (`options`), the scripts (`sources`) and
+//! their changes (`reload`), the log (`logging`), the signals (`signals`), and errors (`report`).
 
 use std::{collections::BTreeMap, path::Path, process::ExitCode};
 
@@ -21,22 +21,22 @@ mod dev;
 mod docs;
 pub mod environment;
 mod freeze;
+mod health_server;
 mod identity;
 mod init;
 pub mod logging;
+mod memory_trim;
 pub mod options;
 pub mod reload;
 pub mod report;
-mod rest;
 mod run;
 mod scripts;
 pub mod signals;
 pub mod sources;
 mod stubs;
 mod test;
-mod visible;
 
-/// The `kopf` command, from arguments to exit code.
+/// Runs the `kopf` command. Returns its exit code.
 pub fn main() -> ExitCode {
     let args = match LowArgs::try_parse() {
         Ok(args) => args,
@@ -88,7 +88,7 @@ fn start_check(args: args::CheckArgs) -> Result<Exit, Report> {
     check::run(&options, output)
 }
 
-/// A test must not depend on who runs it: the environment has no say.
+/// Runs tests. The environment is ignored: a test must not depend on the user who runs it.
 fn start_test(args: &args::TestArgs) -> Result<Exit, Report> {
     test::run(args, &|run| {
         let config = config::find(run.config.as_deref(), &run.paths, Path::new(""))?;
@@ -120,14 +120,14 @@ fn note_variables(options: &mut RunOptions) -> Result<(), Report> {
     Ok(())
 }
 
-/// Variables that nobody reads are told: they are most often misspelled.
+/// Returns warnings about unused variables: they are most often misspelled.
 fn unread_variables() -> Result<Vec<String>, Report> {
     let names: Vec<_> =
         std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     environment::check(names.iter().map(String::as_str))
 }
 
-/// Prints a script for this shell. A closed stdout is nothing to stumble over.
+/// Prints a completion script for this shell. A closed stdout is ignored.
 fn complete(shell: clap_complete::Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut LowArgs::command(), "kopf", &mut script);
@@ -139,7 +139,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The variables of these names.
+/// Returns the environment variables that are wanted.
 fn variables(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
     let named =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
@@ -147,7 +147,7 @@ fn variables(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
     wanted.map(|(name, value)| (name, value.to_string_lossy().into_owned())).collect()
 }
 
-/// Help and usage errors are clap's, the version line is Kopf's.
+/// Prints help and usage errors as clap does, and the version as Kopf does.
 #[expect(clippy::print_stdout, reason = "the version is what was asked for")]
 fn explain(problem: &clap::Error) -> ExitCode {
     if problem.kind() == ErrorKind::DisplayVersion {

@@ -1,4 +1,4 @@
-//! `kopf run`: load the scripts, connect, run the operator until it ends or a signal ends it.
+//! `kopf run`: loads the scripts, connects, and runs the operator until it ends or a signal stops it.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
     args::LogFormat,
+    health_server::HealthServer,
     identity,
     logging::{self, Log},
+    memory_trim,
     options::{LogOptions, Note, RunOptions, ScopeOption},
-    reload::{self, Account, Reloading},
+    reload::{self, ReloadReport, Reloading},
     report::{Exit, Report},
-    rest,
     scripts::{self, First, Read},
     signals::{self, StopSignal},
     variable,
-    visible::Visible,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
@@ -27,7 +27,7 @@ use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::Terms;
 use crate::settings::Settings;
 
-/// Runs an operator. Returns how the process should end, or why it could not run.
+/// Runs an operator. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let read = Read::files(options)?;
@@ -35,23 +35,23 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let scope = scope(&options.scope);
     on_runtime(&options.log, async {
         let mut signals = listen()?;
-        let visible = Visible::open(options).await?;
+        let health_server = HealthServer::open(options).await?;
         let read = tokio::select! {
-            biased; // whoever wants to end does not want to wait for an API that does not answer
+            biased; // a signal first: it must not wait for an API that does not respond
             Some(_) = signals.next() => return Ok(Exit::Success),
             read = read.maps(options, None, clock) => read?,
         };
-        let plan = load(read, options, scope, (clock, &visible.health)).await?;
-        let connect = connect(visible.health.clone(), clock);
-        operate(plan, connect, visible, signals).await
+        let plan = load(read, options, scope, (clock, &health_server.health)).await?;
+        let connect = connect(health_server.health.clone(), clock);
+        operate(plan, connect, health_server, signals).await
     })
 }
 
-/// From now on there is a log, and bugs are told in it.
+/// Starts the log, including the log of panics.
 pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> Result<Log, Report> {
     let log = logging::install(options.clone(), clock, &variable)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
-    std::panic::set_hook(Box::new(tell_bug));
+    std::panic::set_hook(Box::new(log_panic));
     for note in notes {
         match note {
             Note::Info(text) => tracing::info!(target: "kopf.running", "{text}"),
@@ -61,7 +61,7 @@ pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> R
     Ok(log)
 }
 
-/// Runs to the end. One thread: scripts have threads of their own, and a pool would only add memory and switches.
+/// Runs a future to its end, on one thread: scripts have their own threads, and a pool would only add memory and context switches.
 pub(super) fn on_runtime<T>(
     log: &LogOptions,
     work: impl Future<Output = Result<T, Report>>,
@@ -70,7 +70,7 @@ pub(super) fn on_runtime<T>(
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let done = runtime.block_on(work);
-    // What still runs here is abandoned: the operator has ended.
+    // Tasks that still run are abandoned: the operator has ended.
     runtime.shutdown_background();
     done.map_err(|report| match log.format {
         LogFormat::Json => report.into_log(),
@@ -78,14 +78,14 @@ pub(super) fn on_runtime<T>(
     })
 }
 
-/// From now on signals do not end the process.
+/// Listens to signals, which do not end the process from now on.
 pub(super) fn listen() -> Result<impl Stream<Item = StopSignal> + Unpin, Report> {
     signals::listen().map_err(|it| Report::failure(format!("cannot listen to signals: {it}")))
 }
 
-/// An operator that has everything but a cluster.
+/// An operator that is ready to connect to a cluster.
 pub(super) struct Plan {
-    /// Its scripts.
+    /// Its first generation of scripts.
     pub(super) first: First,
     scope: Scope,
     settings: Settings,
@@ -104,11 +104,11 @@ pub(super) async fn load(
     Ok(Plan { first, scope, settings: options.settings.clone(), clock })
 }
 
-/// Runs until a signal, or until it cannot go on.
+/// Runs until a signal or a fatal error.
 pub(super) async fn operate(
     plan: Plan,
     connect: Connect,
-    visible: Visible,
+    health_server: HealthServer,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
     let Plan { first, scope, settings, clock } = plan;
@@ -116,16 +116,16 @@ pub(super) async fn operate(
     let stop = CancellationToken::new();
     let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);
     let host = first.host;
-    let mut beside = JoinSet::new();
-    beside.spawn(rest::give_back(stop.clone()));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(memory_trim::release(stop.clone()));
     let reloads = first.sources.map(|sources| {
-        let (host, health) = (Arc::clone(&host), visible.health.clone());
+        let (host, health) = (Arc::clone(&host), health_server.health.clone());
         let parts = reload::Parts { sources, host, candidates, health, clock };
-        beside.spawn(Reloading::new(parts).follow(stop.clone()));
+        tasks.spawn(Reloading::new(parts).follow(stop.clone()));
         reloads
     });
     if reloads.is_none() {
-        Account::close(visible.health.clone(), clock);
+        ReloadReport::close(health_server.health.clone(), clock);
     }
     let operator = Operator {
         scripts: host,
@@ -135,24 +135,24 @@ pub(super) async fn operate(
         scope,
         lifecycle: Lifecycle::default(),
         connect,
-        health: visible.health.clone(),
-        liveness: visible.liveness.clone(),
+        health: health_server.health.clone(),
+        liveness: health_server.liveness.clone(),
         identity: identity::of_operator(clock),
         reloads,
     };
     let ended = tokio::select! {
-        biased; // the operator's own end is its answer to a signal
+        biased; // the operator first: it ends after a signal
         ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(|it| report(&it)),
         at_once = signals::watch(signals, stop.clone(), settings) => return Ok(at_once),
     };
     stop.cancel();
-    while beside.join_next().await.is_some() {}
-    visible.close().await;
+    while tasks.join_next().await.is_some() {}
+    health_server.close().await;
     ended
 }
 
-/// A bug is one line of the log. It costs one object a pause, not the operator its life; a backtrace would help nobody here.
-fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
+/// Logs a panic in one line. It pauses one object, but does not end the operator; a backtrace would not help users.
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let payload = panic.payload();
     let text = payload.downcast_ref::<String>().map(String::as_str);
@@ -160,7 +160,7 @@ fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
     tracing::error!(target: "kopf.running", "Internal error at {place}: {text}");
 }
 
-/// As the kubeconfig says, or the pod.
+/// Connects with the kubeconfig or the service account.
 pub(super) fn connect(health: Health, clock: Clock) -> Connect {
     Box::new(move |Connecting { settings, login }| {
         let health = health.clone();

@@ -1,4 +1,4 @@
-//! From options to the first set of scripts, and to what follows their changes.
+//! Loads the first set of scripts from the options, and creates the sources of later changes.
 
 use std::{path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::logic::{grants::Grants, handler::Kind, registry::Registry};
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
 
-/// Scripts that are read, and not loaded.
+/// Scripts that were read, but not loaded yet.
 pub(super) struct Read {
     /// In the order of loading.
     pub(super) scripts: Vec<Source>,
@@ -23,25 +23,25 @@ pub(super) struct Read {
 
 /// The first generation.
 pub(super) struct First {
-    /// What runs the scripts.
+    /// The host of the scripts.
     pub(super) host: Arc<ScriptHost>,
-    /// What they declare.
+    /// Their handlers.
     pub(super) registry: Registry,
-    /// Where changes come from, if they shall take effect.
+    /// The sources of changes, if hot reload is enabled.
     pub(super) sources: Option<Sources>,
 }
 
-/// On which terms the scripts run.
+/// Returns the terms for the scripts: limits, permissions, environment.
 pub(super) fn terms(options: &RunOptions) -> Terms {
     let grants = Arc::new(options.grants.clone());
-    // Not even in the memory beside scripts is more than they may see.
+    // The process keeps only those variables in memory that scripts may read.
     let environment = Arc::new(variables(|name| grants.concern_env(name)));
     let terms = Terms::of(Placement::Threads, &options.settings);
     Terms { grants, environment, ..terms }
 }
 
-/// What is odd about an operator of these scripts, and no error: it runs, but probably not as somebody wants it.
-pub(super) fn oddities(grants: &Grants, scripts: &[&str], handlers: usize) -> Vec<String> {
+/// Returns warnings about an operator that runs, but probably not as intended.
+pub(super) fn operator_warnings(grants: &Grants, scripts: &[&str], handlers: usize) -> Vec<String> {
     let unused = grants.unused(scripts).into_iter();
     let mut told: Vec<_> = unused
         .map(|name| {
@@ -59,7 +59,7 @@ pub(super) fn oddities(grants: &Grants, scripts: &[&str], handlers: usize) -> Ve
 }
 
 impl Read {
-    /// Reads the files, which are told about before there is a log.
+    /// Reads the files. Their errors are reported before there is a log.
     pub(super) fn files(options: &RunOptions) -> Result<Self, sources::Error> {
         if options.paths.is_empty() && !options.scripts.maps.is_empty() {
             return Ok(Read { scripts: Vec::new(), files: None, maps: None });
@@ -68,7 +68,7 @@ impl Read {
         Ok(Read { scripts: files.read()?, files: Some(files), maps: None })
     }
 
-    /// Reads what comes through the API, from a cluster of its own unless there is one.
+    /// Reads the `ConfigMap`s, from `cluster` or from a new connection.
     pub(super) async fn maps(
         mut self,
         options: &RunOptions,
@@ -90,7 +90,7 @@ impl Read {
         Ok(self)
     }
 
-    /// Loads what was read.
+    /// Loads the scripts that were read.
     pub(super) async fn load(self, terms: Terms, reload: bool) -> Result<First, Report> {
         let Read { scripts, files, maps } = self;
         let names: Vec<_> = scripts.iter().map(|it| it.name.clone()).collect();
@@ -103,15 +103,15 @@ impl Read {
         host.take(scripts);
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         let tests = registry.handlers().iter().filter(|it| it.kind == Kind::Test).count();
-        let mut oddities = oddities(&grants, &names, registry.handlers().len() - tests);
+        let mut warnings = operator_warnings(&grants, &names, registry.handlers().len() - tests);
         if tests > 0 {
-            oddities.push(
+            warnings.push(
                 "The scripts declare tests, which the operator ignores: run them with `kopf test`."
                     .into(),
             );
         }
-        for oddity in oddities {
-            tracing::warn!(target: "kopf.running", "{oddity}");
+        for warning in warnings {
+            tracing::warn!(target: "kopf.running", "{warning}");
         }
         let sources = reload.then(|| {
             let mut sources = Sources::new(files, maps);
@@ -123,7 +123,7 @@ impl Read {
     }
 }
 
-/// As the kubeconfig or the pod says: the login handlers are in the scripts.
+/// Connects with the kubeconfig or the service account: the login handlers are in the scripts.
 async fn connect(options: &RunOptions, clock: Clock) -> Result<KubeCluster, Report> {
     let settings = Arc::new(options.settings.clone());
     let options = ConnectOptions { settings, clock, ..ConnectOptions::default() };

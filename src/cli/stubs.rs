@@ -1,4 +1,4 @@
-//! `kopf stubs`: what scripts can use, as definitions for editors.
+//! `kopf stubs`: the API of scripts as type definitions for editors.
 
 use std::{
     io::Write as _,
@@ -12,36 +12,36 @@ use crate::cli::{
 };
 use crate::scripting::surface::{CustomKind, Surface, lua_stubs, luau_stubs, rhai_stubs};
 
-/// Prints the definitions, or writes them to a file of a directory.
+/// Prints the definitions, or writes them to a file in a directory.
 pub(super) fn run(args: &StubsArgs) -> Result<Exit, Report> {
     let kinds = kinds(&args.from_crd)?;
     let text = text(args.language, &kinds);
     match &args.output {
         None => {
-            // A closed stdout is nothing to stumble over.
+            // A closed stdout is ignored.
             let _closed = std::io::stdout().write_all(text.as_bytes());
         }
         Some(directory) => {
             let path = write(directory, args.language, &text)?;
-            // What was written, for those who look; stdout is for the definitions themselves.
+            // Reports the file on stderr: stdout is for the definitions themselves.
             let _closed = writeln!(std::io::stderr(), "wrote {}", path.display());
         }
     }
     Ok(Exit::Success)
 }
 
-/// The definitions in one language.
+/// Returns the definitions in one language.
 pub(super) fn text(language: StubsLanguage, kinds: &[CustomKind]) -> String {
     let surface = Surface::new();
     match language {
         StubsLanguage::Lua => lua_stubs(&surface, kinds),
         StubsLanguage::Luau => luau_stubs(&surface, kinds),
-        // Objects are maps there, and maps have no types.
+        // Objects are maps in Rhai, and maps have no types.
         StubsLanguage::Rhai => rhai_stubs(&surface),
     }
 }
 
-/// Writes the definitions into a directory, which is made if need be.
+/// Writes the definitions to a directory, which is created if needed.
 pub(super) fn write(
     directory: &Path,
     language: StubsLanguage,
@@ -55,7 +55,7 @@ pub(super) fn write(
     Ok(path)
 }
 
-/// The kinds that the definitions in these files define.
+/// Returns the kinds that the CRDs in these files define.
 pub(super) fn kinds(paths: &[PathBuf]) -> Result<Vec<CustomKind>, Report> {
     let mut kinds = Vec::new();
     for path in paths {
@@ -77,7 +77,7 @@ pub(super) fn kinds(paths: &[PathBuf]) -> Result<Vec<CustomKind>, Report> {
 }
 
 impl StubsLanguage {
-    /// The file of its definitions.
+    /// Returns the file name of the definitions.
     pub(super) fn file(self) -> &'static str {
         match self {
             StubsLanguage::Lua => "kopf.lua",

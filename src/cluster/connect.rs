@@ -1,4 +1,4 @@
-//! From logins to connections: those of the scripts, else the kubeconfig, else the service account of the pod we run in.
+//! Creates connections from logins: those of the scripts, else the kubeconfig, else the service account of the pod.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,28 +22,28 @@ use crate::logic::{
 use crate::ports::{ApiError, AskLogin, Clock, ErrorClass, Health};
 use crate::settings::Settings;
 
-/// The longest time to make a connection, unless settings say otherwise: more than a distant server needs.
+/// Maximum time to connect, unless the settings define another: more than a distant server needs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest reason of a broken file in a message.
+/// Maximum number of characters of the reason in an error about an invalid file.
 pub(super) const REASON_CHARS: usize = 300;
 
-/// How to connect.
+/// The options of a connection.
 #[derive(Clone)]
 pub struct ConnectOptions {
-    /// The settings of requests; the cluster is told of later changes.
+    /// The settings of requests. `KubeCluster::configure` passes later changes on.
     pub settings: Arc<Settings>,
-    /// Asked instead of the kubeconfig and the service account.
+    /// Called instead of reading the kubeconfig and the service account.
     pub login: Option<AskLogin>,
-    /// Where logins and requests are told and counted.
+    /// Where logins and requests are reported and counted.
     pub health: Health,
-    /// For expirations.
+    /// The clock for expirations.
     pub clock: Clock,
-    /// Makes clients of configurations; usually [`dial`].
+    /// Creates clients from configurations; usually [`dial`].
     pub dial: Dial,
 }
 
-/// Makes a client of a configuration. It may run an exec plugin, which may ask a user: never call it on a thread that others
+/// Creates a client from a configuration. It may run an exec plugin, which may prompt a user: never call it on a thread that others
 /// wait for.
 pub type Dial = Arc<dyn Fn(Config) -> kube::Result<Client> + Send + Sync>;
 
@@ -65,7 +65,7 @@ impl fmt::Debug for ConnectOptions {
     }
 }
 
-/// Where credentials come from: each login has them as they are at that moment.
+/// The source of credentials. Each login reads their current state.
 #[derive(Clone)]
 struct Source {
     ask: Option<AskLogin>,
@@ -74,9 +74,9 @@ struct Source {
     trust_env: bool,
 }
 
-/// Logs in, and will do so again when that is needed.
+/// Logs in. The sessions log in again when needed.
 pub(super) async fn connect(options: &ConnectOptions) -> Result<Sessions, ApiError> {
-    // Kept for the life of the process: another provider that was installed before us serves as well.
+    // The provider lives as long as the process: one that was installed before serves as well.
     let _already_installed = rustls::crypto::ring::default_provider().install_default().is_err();
     let networking = &options.settings.networking;
     let source = Source {
@@ -108,7 +108,7 @@ impl Source {
             let refused =
                 |it| refuse(format!("the login handler '{handler}': {it}"), Some(RETURNS));
             let login = Login::parse(&value).map_err(refused)?;
-            // What the operator reads by itself may have changed though the script says the same.
+            // The files that the operator reads may have changed although the script returns the same.
             let is_told = matches!(login.method, Method::Info(_));
             all.push(self.found(handler, &login, is_told.then_some(value)).await?);
         }
@@ -126,7 +126,7 @@ impl Source {
         returned: Option<Value>,
     ) -> Result<Found<Arc<Session>>, ApiError> {
         let mut config = self.configuration(login).await?;
-        // The one policy of repeating is ours.
+        // Our own policy decides about retries.
         config.default_retry = false;
         config.connect_timeout = Some(self.connect_timeout);
         if let Some(namespace) = &login.default_namespace {
@@ -162,9 +162,9 @@ impl Source {
     }
 }
 
-/// A connection of this configuration. An exec plugin runs in here.
+/// Creates a connection from a configuration. This may run an exec plugin.
 pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, ApiError> {
-    // As client-go has it, the file goes before a token beside it. `kube` would send line ends along.
+    // As in client-go, the file is preferred to a token next to it. `kube` would send its line ends along.
     let token = match config.auth_info.token_file.take().map(PathBuf::from) {
         None => None,
         Some(path) => {
@@ -177,21 +177,20 @@ pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, A
     match tokio::task::spawn_blocking(move || dial(config)).await {
         Ok(Ok(client)) => Ok(Session::new(client, token, server)),
         Ok(Err(error)) => Err(unusable(&error)),
-        Err(error) => Err(refuse(format!("cannot make a client: {error}"), None)),
+        Err(error) => Err(refuse(format!("cannot create a client: {error}"), None)),
     }
 }
 
-/// What is expected of login handlers.
+/// The expected results of login handlers.
 const RETURNS: &str = "return a kopf.ConnectionInfo, or kopf.login_with_kubeconfig(), or kopf.login_with_service_account()";
 
 fn unreadable_token(path: &str, problem: &std::io::Error) -> ApiError {
     let message = format!("cannot log in: the token file {path} cannot be read: {problem}");
-    let hint =
-        "check `tokenFile` of the current context; in a pod: is the service account token mounted?";
+    let hint = "check `tokenFile` of the current context; in a pod, check that the service account token is mounted";
     ApiError { class: ErrorClass::Denied, ..refuse(message, Some(hint)) }
 }
 
-/// A configuration that no client can be made of.
+/// Returns the error of a configuration that no client can be created from.
 fn unusable(error: &kube::Error) -> ApiError {
     let failure = Failure::of_client(error);
     let denied = matches!(failure, Failure::Credentials(_));
@@ -206,13 +205,13 @@ fn unusable(error: &kube::Error) -> ApiError {
     ApiError { class, status: None, message, hint: Some(hint.into()), answer: None }
 }
 
-/// An error before any request.
+/// Returns an error before any request.
 pub(super) fn refuse(message: String, hint: Option<&str>) -> ApiError {
     let hint = hint.map(str::to_owned);
     ApiError { class: ErrorClass::Fatal, status: None, message, hint, answer: None }
 }
 
-/// The address of a server for messages: without the credentials that it may contain.
+/// Returns the address of a server for messages, without the credentials that it may contain.
 fn shown(url: &http::Uri) -> String {
     let authority = url.authority().map_or("", |it| it.as_str());
     let host = authority.rsplit_once('@').map_or(authority, |it| it.1);

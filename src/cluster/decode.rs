@@ -1,4 +1,4 @@
-//! Lists and watch lines, cut into objects without building trees: the items stay bytes.
+//! Splits lists and watch lines into objects without building trees: the items stay bytes.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -12,31 +12,31 @@ use crate::logic::{object::Object, reason::EventType};
 /// The suffix of the kind of a list, as in `PodList`.
 const LIST_SUFFIX: &str = "List";
 
-/// One answer to a list request.
+/// One response to a list request.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// The objects, each a slice of the answer.
+    /// The objects, each a slice of the response.
     items: std::vec::IntoIter<Bytes>,
-    /// `apiVersion` of the items, if they have none.
+    /// `apiVersion` of the items that have none.
     api_version: String,
-    /// `kind` of the items, if they have none.
+    /// `kind` of the items that have none.
     kind: String,
-    /// The version to watch from.
+    /// The version to start a watch from.
     pub(super) version: Option<String>,
-    /// What to ask the next page with.
+    /// The token of the next page.
     pub(super) token: Option<String>,
 }
 
-/// What a watch line says.
+/// The content of a watch line.
 #[derive(Debug)]
 pub(super) enum Line {
     /// A change of an object.
     Event(EventType, Arc<Object>),
     /// No change; only a newer version to continue from, and whether it ends the initial objects.
     Bookmark(Option<String>, bool),
-    /// The server ends the watch, and says why.
+    /// The server ends the watch, with this status and message.
     Refusal(u16, String),
-    /// Something newer than we are.
+    /// An unknown type, from a newer server.
     Unknown,
 }
 
@@ -93,7 +93,7 @@ struct BookmarkAnnotations<'a> {
     initial_events_end: Option<Cow<'a, str>>,
 }
 
-/// Tells which of the two an item has, whatever their values.
+/// Which of the two fields an item has, whatever their values.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Typed<'a> {
@@ -104,7 +104,7 @@ struct Typed<'a> {
 }
 
 impl Page {
-    /// Reads an answer.
+    /// Reads a response.
     pub(super) fn parse(body: &Bytes) -> Result<Self, serde_json::Error> {
         let raw: RawPage<'_> = serde_json::from_slice(body)?;
         let meta = raw.metadata.unwrap_or_default();
@@ -120,12 +120,12 @@ impl Page {
         })
     }
 
-    /// How many objects are left in it.
+    /// Returns the number of remaining objects.
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Gives an item the kind and version it lacks, in a buffer of its own: one object that lives on must not keep the
+    /// Adds the missing kind and version to an item, in a separate buffer: an object that is kept must not keep the memory of the
     /// whole page.
     fn own(&self, item: &Bytes) -> Result<Bytes, serde_json::Error> {
         let typed: Typed<'_> = serde_json::from_slice(item)?;
@@ -185,7 +185,7 @@ impl Line {
         Ok(Line::Event(event, Arc::new(object)))
     }
 
-    /// Reads a change as all API servers write it, without a pass over the line just to find the object in it.
+    /// Reads a change in the format of all API servers, without parsing the line to find the object in it.
     fn usual(line: &Bytes) -> Option<Self> {
         let kinds = [
             (EventType::Modified, br#"{"type":"MODIFIED","object":"#.as_slice()),
@@ -195,7 +195,7 @@ impl Line {
         let strip = |(kind, head)| Some((kind, line.strip_prefix(head)?));
         let (kind, rest) = kinds.into_iter().find_map(strip)?;
         let object = rest.trim_ascii_end().strip_suffix(b"}")?;
-        // What is skipped while the header is read must be text nevertheless.
+        // Parts that are skipped while the header is read must nevertheless be UTF-8.
         std::str::from_utf8(object).ok()?;
         let object = Object::parse(line.slice_ref(object)).ok()?;
         Some(Line::Event(kind, Arc::new(object)))

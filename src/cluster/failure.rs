@@ -1,4 +1,4 @@
-//! Why one attempt failed, and what to tell the user: pure, no requests are made here.
+//! Why an attempt failed, and the error for the user. Pure, no requests are made here.
 
 use std::{fmt, time::Duration};
 
@@ -8,96 +8,96 @@ use serde_json::Value;
 use super::reason::{
     is_about_certificates, is_before_the_request, one_line, reason, reason_of_auth,
 };
-use crate::logic::{kube::Said, leadership, resource::Resource};
+use crate::logic::{kube::StatusDetails, leadership, resource::Resource};
 use crate::ports::{ApiError, ErrorClass};
 
-/// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
+/// Texts that are not from Kubernetes are truncated to this number of characters, as in Kopf.
 const FOREIGN_TEXT_CHARS: usize = 256;
 
-/// The longest reason in a message: one log line, not a page.
+/// Maximum number of characters of a reason in a message: one log line, not a page.
 const REASON_CHARS: usize = 1024;
 
-/// What every server says of a JSON patch that cannot be applied, its `test`s included, and of nothing else that it answers with
-/// 422: refusals by schemas and rules name the fields, those of webhooks the webhook.
+/// Every server uses these words for a JSON patch that cannot be applied, including its `test`s, and for no other 422: errors of
+/// schemas and rules name the fields, those of webhooks the webhook.
 const UNAPPLICABLE: &str = "the server rejected our request due to an error in our request";
 
-/// What a request is for, in the words of messages.
+/// The purpose of a request, for messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action<'a> {
     /// Reads a discovery document.
     Discover(&'a str),
     /// Uses a resource.
     Use {
-        /// As in RBAC rules.
+        /// The verb, as in RBAC rules.
         verb: &'static str,
-        /// Of what.
+        /// The resource.
         resource: &'a Resource,
-        /// Where; `None`: the whole cluster.
+        /// The namespace; `None`: the whole cluster.
         namespace: Option<&'a str>,
-        /// Which object; `None`: the collection.
+        /// The object; `None`: the collection.
         name: Option<&'a str>,
-        /// Which part of it.
+        /// The subresource.
         subresource: Option<&'a str>,
     },
 }
 
-/// Why one attempt failed.
+/// Why an attempt failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server answered, and it is not a success.
+    /// The server has responded with an error.
     Answer(Answer),
-    /// There was no connection: the server has surely not got the request.
+    /// There was no connection: the server has certainly not received the request.
     Unreachable(String),
-    /// The connection broke before the response: the server may have got the request.
+    /// The connection broke before the response: the server may have received the request.
     Disconnected(String),
-    /// There was no answer in time.
+    /// There was no response in time.
     Timeout(Duration),
     /// The certificate of the server, or ours, is not accepted.
     Untrusted(String),
-    /// No credentials could be made: an exec plugin or a token file failed.
+    /// No credentials are available: an exec plugin or a token file failed.
     Credentials(String),
-    /// The answer was accepted, but could not be read to its end.
+    /// The request succeeded, but the response could not be read completely.
     Payload(String),
-    /// The answer is not what the API promises.
+    /// The response does not conform to the API.
     Malformed(String),
-    /// The request itself is impossible.
+    /// The request itself is invalid.
     Unsendable(String),
 }
 
-/// An answer that is not a success.
+/// An error response.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     /// The HTTP status.
     pub(super) status: u16,
-    /// What the server says about it; empty if nothing.
+    /// The message of the server; may be empty.
     pub(super) message: String,
-    /// The header `Retry-After`, as it came.
+    /// The header `Retry-After`, unparsed.
     pub(super) retry_after: Option<String>,
-    /// What else it says; nothing if the answer is no `Status`.
-    pub(super) said: Option<Box<Said>>,
+    /// Further details; `None` if the response is not a `Status`.
+    pub(super) status_details: Option<Box<StatusDetails>>,
 }
 
-/// The part of a Kubernetes `Status` object that is looked at.
+/// The relevant fields of a Kubernetes `Status` object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Status {
     kind: Option<String>,
     message: Option<String>,
     reason: Option<String>,
-    /// The HTTP status it stands for.
+    /// The HTTP status.
     pub(super) code: Option<u16>,
     details: Option<Value>,
 }
 
 impl Answer {
-    /// Reads the body of an answer. JSON that is not a `Status` says nothing; other texts are shown in short.
+    /// Reads the body of a response. JSON that is not a `Status` is ignored; other texts are truncated.
     pub(super) fn read(status: u16, retry_after: Option<String>, body: &[u8]) -> Self {
         let mut answer = Answer { status, retry_after, ..Answer::default() };
         match serde_json::from_slice::<Status>(body) {
             Ok(mut it) if it.kind.as_deref() == Some("Status") => {
                 let reason = it.reason.clone().unwrap_or_default();
                 let details = it.details.take().unwrap_or_default();
-                answer.said = Some(Box::new(Said { reason, details }));
+                answer.status_details = Some(Box::new(StatusDetails { reason, details }));
                 answer.message = it.text();
             }
             Ok(_) => {}
@@ -109,7 +109,7 @@ impl Answer {
 }
 
 impl Answer {
-    /// Returns whether the server says when to try again: then it has done nothing.
+    /// Returns whether the server requests a retry: then it has not executed the request.
     pub(super) fn asks_to_retry(&self) -> bool {
         self.retry_after.is_some() || self.retry_after_seconds().is_some()
     }
@@ -120,14 +120,14 @@ impl Answer {
         self.status == 500 && self.message.contains(UNTYPED)
     }
 
-    /// `details.retryAfterSeconds` of the status object.
+    /// Returns `details.retryAfterSeconds` of the status object.
     pub(super) fn retry_after_seconds(&self) -> Option<f64> {
-        self.said.as_ref()?.details.get("retryAfterSeconds")?.as_f64()
+        self.status_details.as_ref()?.details.get("retryAfterSeconds")?.as_f64()
     }
 }
 
 impl Status {
-    /// What it says, in one line; empty if nothing.
+    /// Returns its message in one line; may be empty.
     pub(super) fn text(self) -> String {
         let text = self.message.filter(|it| !it.is_empty()).or(self.reason).unwrap_or_default();
         one_line(&text, REASON_CHARS)
@@ -135,7 +135,7 @@ impl Status {
 }
 
 impl Failure {
-    /// Names what the client reports.
+    /// Classifies an error of the client.
     pub(super) fn of_client(error: &kube::Error) -> Self {
         let auth = if let kube::Error::Service(inner) = error {
             inner.downcast_ref()
@@ -157,17 +157,17 @@ impl Failure {
         }
     }
 
-    /// Whether the server does not know us.
+    /// Returns whether the server rejects the credentials.
     pub(super) fn is_rejection(&self) -> bool {
         matches!(self, Failure::Answer(Answer { status: 401, .. }))
     }
 
-    /// Whether the server has answered.
+    /// Returns whether the server has responded.
     pub(super) fn is_answer(&self) -> bool {
         matches!(self, Failure::Answer(_))
     }
 
-    /// In one word, for counting.
+    /// Returns a label for metrics.
     pub(super) fn label(&self) -> String {
         let word = match self {
             Failure::Answer(answer) => return answer.status.to_string(),
@@ -183,7 +183,7 @@ impl Failure {
         word.to_owned()
     }
 
-    /// The final error for the caller. `server` is the address, or empty if unknown.
+    /// Returns the final error for the caller. `server` is the address, or empty if unknown.
     pub(super) fn into_error(self, action: &Action<'_>, server: &str) -> ApiError {
         let class = self.class();
         let hint = self.hint(action);
@@ -205,7 +205,7 @@ impl Failure {
         };
         let message = format!("cannot {action}{at}: {self}");
         let answer = match self {
-            Failure::Answer(answer) => answer.said,
+            Failure::Answer(answer) => answer.status_details,
             Failure::Unreachable(_)
             | Failure::Disconnected(_)
             | Failure::Timeout(_)
@@ -249,7 +249,7 @@ impl Failure {
             }
             Failure::Answer(Answer { status: 403, message, .. }) => return action.rule(message),
             Failure::Answer(Answer { message, .. }) if message.contains(NO_LIST) => {
-                "an empty map is where a list is expected: in Lua, an empty list is kopf.array{}, as {} is an object"
+                "found an empty map instead of a list: in Lua, write an empty list as kopf.array{}, because {} is an object"
             }
             Failure::Unreachable(_) | Failure::Disconnected(_) => {
                 "check that the cluster is running and that the `server` of the current context is correct: `kubectl version`"
@@ -272,9 +272,9 @@ impl Failure {
     }
 }
 
-/// How API servers begin the message of an applied object that does not fit its schema.
+/// The beginning of API servers' message for an applied object that does not fit its schema.
 const UNTYPED: &str = "failed to create typed patch";
-/// How they show an empty map in the place of a list.
+/// API servers' message for an empty map instead of a list.
 const NO_LIST: &str = "expected list, got &{map[]}";
 
 impl fmt::Display for Failure {
@@ -286,9 +286,9 @@ impl fmt::Display for Failure {
                 write!(f, "{status} {title}")?;
                 if message.is_empty() { Ok(()) } else { write!(f, ": {message}") }
             }
-            Failure::Timeout(limit) => write!(f, "no answer within {} s", limit.as_secs_f64()),
-            Failure::Payload(reason) => write!(f, "the answer broke off: {reason}"),
-            Failure::Malformed(reason) => write!(f, "the answer is not understood: {reason}"),
+            Failure::Timeout(limit) => write!(f, "no response within {} s", limit.as_secs_f64()),
+            Failure::Payload(reason) => write!(f, "the response was interrupted: {reason}"),
+            Failure::Malformed(reason) => write!(f, "invalid response: {reason}"),
             Failure::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
             Failure::Credentials(reason) => write!(f, "no credentials: {reason}"),
             Failure::Unreachable(reason)
@@ -299,7 +299,7 @@ impl fmt::Display for Failure {
 }
 
 impl Action<'_> {
-    /// What is done, in one word.
+    /// Returns the verb.
     pub(super) fn verb(&self) -> &'static str {
         match self {
             Action::Discover(_) => "discover",
@@ -307,12 +307,12 @@ impl Action<'_> {
         }
     }
 
-    /// Returns whether it is about leases.
+    /// Returns whether the request concerns leases.
     pub(super) fn is_about_leases(&self) -> bool {
         matches!(self, Action::Use { resource, .. } if leadership::is_lease(resource))
     }
 
-    /// The RBAC rule that would allow it; nothing if rights would not help.
+    /// Returns the RBAC rule that would allow the request; `None` if permissions would not help.
     fn rule(&self, message: &str) -> Option<String> {
         let Action::Use { verb, resource, namespace, subresource, .. } = self else {
             return None;
@@ -331,24 +331,24 @@ impl Action<'_> {
     }
 }
 
-/// What one RBAC rule allows.
+/// The permission of one RBAC rule.
 struct Right<'a> {
     verb: &'a str,
-    /// The plural, with the subresource if there is one: `pods/status`.
+    /// The plural, with the subresource if any: `pods/status`.
     resource: String,
     group: &'a str,
 }
 
 impl<'a> Right<'a> {
-    /// Returns the right that is missing if the server refuses what takes this right; `None` if it refuses for another reason:
-    /// quotas and policies answer 403, too.
+    /// Returns the missing permission if the server denies a request that needs this one; `None` if it denies the request for
+    /// another reason: quotas and policies also respond with 403.
     ///
-    /// It need not be the right that was used: a `patch` that would create an object takes the right to create it.
+    /// The missing permission may be another one: a `patch` that would create an object needs the permission to create it.
     fn lacking(self, message: &'a str) -> Option<Self> {
         let Some((_, why)) = message.split_once(" is forbidden:") else { return Some(self) };
         let why = why.trim();
         if why.is_empty() || why.starts_with("RBAC: ") {
-            // Old servers say no more of an apply that would create.
+            // Old servers give no details about an apply that would create an object.
             let verb = if self.verb == "patch" { "create" } else { self.verb };
             return Some(Right { verb, ..self });
         }

@@ -1,8 +1,8 @@
-//! How many requests may be on their way at once.
+//! Limits the number of concurrent requests.
 //!
-//! Requests for leases, peering and discovery (CRDs included) need no permit: what depends on them is lost if they wait. All others need one of their
-//! resource, so that a kind whose requests are slow does not hold up another kind, and for their first second one of all resources:
-//! a burst of objects must not become a burst of connections, each with a TLS handshake.
+//! Requests for leases, peering and discovery (CRDs included) need no permit: waiting would lose what depends on them. All others
+//! need a permit of their resource, so that slow requests of one kind do not delay another kind, and for their first second one of
+//! all resources: a burst of objects must not become a burst of connections, each with a TLS handshake.
 
 use std::{collections::BTreeMap, future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -15,27 +15,27 @@ use tokio::{
 use super::failure::Action;
 use crate::logic::{leadership, peering, resource::Resource};
 
-/// Requests on their way at once that are younger than [`SLOW_AFTER`]: each may make a connection of its own, and one TLS handshake costs
-/// as much as several requests.
+/// Maximum number of concurrent requests younger than [`SLOW_AFTER`]: each may open a connection, and one TLS handshake costs as
+/// much as several requests.
 pub(super) const REQUESTS_MAX: usize = 32;
 
 /// The part of [`REQUESTS_MAX`] that one resource may take.
 pub(super) const RESOURCE_REQUESTS_MAX: usize = 24;
 
-/// The same two for requests of scripts, which have limits of their own: a script that sends many must not hold up the operator.
+/// The same limits for requests of scripts, which are separate: a script that sends many must not delay the operator.
 const SCRIPT_REQUESTS_MAX: usize = 16;
 const SCRIPT_RESOURCE_REQUESTS_MAX: usize = 12;
 
-/// Slow requests on their way at once that do not count for their resource: each keeps a connection.
+/// Maximum number of slow requests that do not count for their resource: each keeps a connection.
 pub(super) const SLOW_REQUESTS_MAX: usize = 128;
 
-/// A request without a response for so long is slow. Its connection is there: it counts for no burst any more.
+/// A request without a response for this long is slow. Its connection exists, so it no longer counts for a burst.
 pub(super) const SLOW_AFTER: Duration = Duration::from_secs(1);
 
-/// Semaphores of resources are looked through for unused ones when there are more than that.
+/// Unused semaphores of resources are removed if there are more than this many.
 const RESOURCES_KEPT: usize = 64;
 
-/// Who waits for a request.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The operator itself.
@@ -46,27 +46,27 @@ pub(super) enum Origin {
 
 /// The limits of one connection to a cluster.
 pub(super) struct RequestLimits {
-    operator: Lane,
-    scripts: Lane,
+    operator: OriginLimits,
+    scripts: OriginLimits,
     slow: Arc<Semaphore>,
 }
 
 /// The limits of one origin.
-struct Lane {
+struct OriginLimits {
     all: Arc<Semaphore>,
     resource_max: usize,
     /// By group and plural.
     resources: Mutex<BTreeMap<(String, String), Arc<Semaphore>>>,
 }
 
-/// Allows one request to be on its way; dropping it allows the next one.
+/// Permits one request; dropping it permits the next one.
 #[derive(Default)]
 pub(super) struct Permit {
     /// When the request counts as slow; `None` until it is sent.
     slow_at: Option<Instant>,
     all: Option<OwnedSemaphorePermit>,
     resource: Option<OwnedSemaphorePermit>,
-    /// Replaces `resource` when the request is slow.
+    /// Replaces `resource` once the request is slow.
     slow: Option<OwnedSemaphorePermit>,
     /// `None` if the request needs no permit.
     slow_requests: Option<Arc<Semaphore>>,
@@ -75,8 +75,8 @@ pub(super) struct Permit {
 impl RequestLimits {
     pub(super) fn new() -> Self {
         RequestLimits {
-            operator: Lane::new(REQUESTS_MAX, RESOURCE_REQUESTS_MAX),
-            scripts: Lane::new(SCRIPT_REQUESTS_MAX, SCRIPT_RESOURCE_REQUESTS_MAX),
+            operator: OriginLimits::new(REQUESTS_MAX, RESOURCE_REQUESTS_MAX),
+            scripts: OriginLimits::new(SCRIPT_REQUESTS_MAX, SCRIPT_RESOURCE_REQUESTS_MAX),
             slow: Arc::new(Semaphore::new(SLOW_REQUESTS_MAX)),
         }
     }
@@ -84,23 +84,23 @@ impl RequestLimits {
     /// Waits until a request may be sent.
     pub(super) async fn acquire(&self, origin: Origin, action: &Action<'_>) -> Permit {
         let Action::Use { resource, .. } = action else { return Permit::default() };
-        let lane = match origin {
+        let limits = match origin {
             Origin::Operator if is_vital(resource) => return Permit::default(),
             Origin::Operator => &self.operator,
             Origin::Script => &self.scripts,
         };
-        // The one of the resource first: those that wait for it must not hold one of all.
-        let resource = lane.of(resource).acquire_owned().await.ok();
-        let all = Arc::clone(&lane.all).acquire_owned().await.ok();
+        // The permit of the resource first: those that wait for it must not hold one of all.
+        let resource = limits.of(resource).acquire_owned().await.ok();
+        let all = Arc::clone(&limits.all).acquire_owned().await.ok();
         let slow_requests = Some(Arc::clone(&self.slow));
         Permit { all, resource, slow_requests, ..Permit::default() }
     }
 }
 
-impl Lane {
+impl OriginLimits {
     fn new(all_max: usize, resource_max: usize) -> Self {
         let all = Arc::new(Semaphore::new(all_max));
-        Lane { all, resource_max, resources: Mutex::default() }
+        OriginLimits { all, resource_max, resources: Mutex::default() }
     }
 
     fn of(&self, resource: &Resource) -> Arc<Semaphore> {
@@ -115,11 +115,11 @@ impl Lane {
 }
 
 impl Permit {
-    /// Runs a part of the request to its end, and gives the permit back meanwhile when the request is slow.
+    /// Runs a part of the request to its end; releases the permit early if the request is slow.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         tokio::select! {
-            biased; // what is done was not slow
+            biased; // a finished request was not slow
             done = &mut work => return done,
             () = self.give_back_when_slow() => {}
         }
@@ -138,7 +138,7 @@ impl Permit {
     }
 }
 
-/// Returns whether an operator that waits for this resource loses more than time.
+/// Returns whether waiting for this resource costs an operator more than time.
 fn is_vital(resource: &Resource) -> bool {
     leadership::is_lease(resource)
         || peering::is_peering(resource)

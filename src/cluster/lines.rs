@@ -1,18 +1,18 @@
-//! Lines of a response body.
+//! Splits a response body into lines.
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 
 use super::{reason::reason, transport::Frames};
 
-/// The longest line. Objects are limited to some megabytes by the API server; this is for what is no API server.
+/// Maximum length of a line in bytes. API servers limit objects to some megabytes; this protects from other servers.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
 
-/// Up to this length a line gets memory of its own. A frame is a slice of the buffer of its connection, 8 KiB and more, which
-/// stays as long as any line of it does: thousands of objects that wait for a worker would keep a buffer each.
+/// A line up to this number of bytes is copied. A frame is a slice of the buffer of its connection, 8 KiB and more, which is kept
+/// as long as any line of it: thousands of objects that wait for a worker would each keep a buffer.
 const COPIED_BYTES_MAX: usize = 64 << 10;
 
-/// Reads lines. Cancel-safe: what was read stays here.
+/// Reads lines. Cancel-safe: data that was read is kept.
 pub(super) struct Lines {
     body: Frames,
     splitter: Splitter,
@@ -29,17 +29,17 @@ pub(super) enum Broken {
 }
 
 impl Lines {
-    /// The lines of this body.
+    /// Reads the lines of this body.
     pub(super) fn new(body: Frames) -> Self {
         Lines { body, splitter: Splitter::default(), ended: false }
     }
 
-    /// Whether the body is at its end; a line that came last may be a part of one.
+    /// Returns whether the body has ended; the last line may be incomplete.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// The next line without its end; the last one may lack it.
+    /// Returns the next line without its line feed; the last one may lack it.
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
         loop {
             match self.splitter.split() {
@@ -60,23 +60,23 @@ impl Lines {
     }
 }
 
-/// Cuts frames into lines: a long line within one frame is a slice of it, one that spans frames is put together.
+/// Splits frames into lines: a long line within one frame is a slice of it, one that spans frames is assembled.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    /// The beginning of a line whose end did not arrive yet.
+    /// The beginning of an incomplete line.
     begun: BytesMut,
-    /// What was not looked at yet.
+    /// The part of the frame that was not split yet.
     frame: Bytes,
 }
 
 impl Splitter {
-    /// Takes the next frame; the one before must be used up.
+    /// Takes the next frame; the previous one must be used up.
     pub(super) fn feed(&mut self, frame: Bytes) {
         debug_assert!(self.frame.is_empty(), "a frame was not used up");
         self.frame = frame;
     }
 
-    /// The next line that is not empty; `None` when another frame is needed.
+    /// Returns the next line that is not empty; `None` if another frame is needed.
     pub(super) fn split(&mut self) -> Result<Option<Bytes>, Broken> {
         while let Some(end) = self.frame.iter().position(|it| *it == b'\n') {
             let mut line = self.frame.split_to(end);

@@ -1,4 +1,4 @@
-//! The connection info of a script as a configuration, by way of the kubeconfig it stands for.
+//! Converts the connection info of a script to a configuration, by way of the equivalent kubeconfig.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue, header};
@@ -10,10 +10,10 @@ use super::{connect::refuse, native::chain};
 use crate::logic::login::ConnectionInfo;
 use crate::ports::ApiError;
 
-/// How PEM texts begin. Other data is taken for base64 of such a text.
+/// The beginning of PEM texts. Other data is assumed to be base64 of such a text.
 const PEM: &str = "-----BEGIN";
 
-/// The configuration. Its proxy is still to be chosen.
+/// Returns the configuration. Its proxy is chosen later.
 pub(super) async fn configuration(info: &ConnectionInfo) -> Result<Config, ApiError> {
     let kubeconfig: Kubeconfig =
         serde_json::from_value(kubeconfig(info)).map_err(|it| unusable(&it.to_string()))?;
@@ -33,7 +33,7 @@ pub(super) async fn configuration(info: &ConnectionInfo) -> Result<Config, ApiEr
     Ok(config)
 }
 
-/// A value of a header that is never printed, also not by libraries.
+/// Returns the value of a header that is never printed, not even by libraries.
 fn secret(what: &str, text: &str) -> Result<HeaderValue, ApiError> {
     let mut value = HeaderValue::from_str(text)
         .map_err(|it| refuse(format!("{what} cannot be sent: {it}"), None))?;
@@ -65,7 +65,7 @@ fn kubeconfig(info: &ConnectionInfo) -> Value {
     })
 }
 
-/// The header that a kubeconfig cannot express: a scheme other than `Bearer`.
+/// Returns the header that a kubeconfig cannot express: a scheme other than `Bearer`.
 fn authorization(info: &ConnectionInfo) -> Option<String> {
     let scheme = info.scheme.as_deref().filter(|_| info.basic().is_none())?;
     let token = info.token.as_deref().unwrap_or_default();
@@ -76,7 +76,7 @@ fn unusable(reason: &str) -> ApiError {
     refuse(format!("the connection info cannot be used: {reason}"), None)
 }
 
-/// Data as a kubeconfig has it.
+/// Encodes data as in a kubeconfig.
 fn encoded(data: &str) -> String {
     if data.trim_start().starts_with(PEM) { STANDARD.encode(data) } else { data.to_owned() }
 }

@@ -1,7 +1,7 @@
-//! The Kubernetes API, over `kube::Client`: it brings configuration, TLS, authentication and connections.
+//! The Kubernetes API, over `kube::Client`, which provides configuration, TLS, authentication and connections.
 //!
-//! Bodies are read as bytes here, because most objects that arrive are never looked into: `decode.rs` cuts lists and watch
-//! lines into objects. Requests are repeated by one policy, `retry.rs`; `kube`'s own is off.
+//! Bodies are read as bytes, because most objects are never inspected: `decode.rs` splits lists and watch lines into objects.
+//! Requests are retried by one policy, `retry.rs`; that of `kube` is off.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -18,7 +18,6 @@ use crate::settings::Settings;
 
 mod connect;
 mod decode;
-mod demand;
 mod dial;
 mod discovery;
 mod failure;
@@ -30,6 +29,7 @@ mod outage;
 mod proxy;
 mod reason;
 mod retry;
+mod script_requests;
 mod service_account;
 mod sessions;
 #[cfg(test)]
@@ -56,12 +56,12 @@ pub struct KubeCluster {
 }
 
 impl KubeCluster {
-    /// Connects as the login says, or as the kubeconfig (`KUBECONFIG` or `~/.kube/config`), or as the pod we run in.
+    /// Connects with the login, or else the kubeconfig (`KUBECONFIG` or `~/.kube/config`), or the service account of the pod.
     ///
-    /// Nothing is requested yet: an unreachable server shows up with the first request.
+    /// Sends no request yet: an unreachable server is detected by the first request.
     ///
     /// # Errors
-    /// When there is no usable configuration, or an exec plugin fails.
+    /// Fails if there is no usable configuration, or an exec plugin fails.
     pub async fn connect(options: ConnectOptions) -> Result<Self, ApiError> {
         let sessions = connect::connect(&options).await?;
         let metrics = options.health.metrics().clone();
@@ -70,13 +70,13 @@ impl KubeCluster {
         Ok(KubeCluster { transport: Arc::new(transport) })
     }
 
-    /// A cluster behind a ready-made client. Its credentials cannot be renewed: a 401 is final. Pauses of streams are not random.
+    /// Uses an existing client. Its credentials cannot be renewed: a 401 is final. Pauses of streams are not random.
     pub fn over(client: kube::Client, settings: Arc<Settings>) -> Self {
         let transport = Transport::new(Sessions::only(client), settings, Metrics::default());
         KubeCluster { transport: Arc::new(transport) }
     }
 
-    /// Returns the same as [`KubeCluster::over`], with pauses of streams that are stretched at random, in the same way for the same seed.
+    /// Returns the same as [`KubeCluster::over`], with randomly stretched pauses of streams, which are the same for the same seed.
     pub fn with_jitter(client: kube::Client, settings: Arc<Settings>, seed: u64) -> Self {
         let transport = Transport::new(Sessions::only(client), settings, Metrics::default());
         KubeCluster { transport: Arc::new(transport.with_jitter(Jitter::seeded(seed))) }
@@ -203,7 +203,7 @@ impl Cluster for KubeCluster {
             let request = single(Method::GET, "get", address, None);
             let action = request.action;
             let object = self.send(request).await?;
-            // Whoever asks decides from the body.
+            // The caller uses the body.
             object.body();
             match object.problem() {
                 Some(problem) => {
@@ -236,11 +236,11 @@ impl Cluster for KubeCluster {
     }
 
     fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>> {
-        Box::pin(demand::ask(&self.transport, demand))
+        Box::pin(script_requests::send(&self.transport, demand))
     }
 
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>> {
-        Box::pin(demand::version(&self.transport))
+        Box::pin(script_requests::version(&self.transport))
     }
 
     fn configure(&self, settings: Arc<Settings>) {
@@ -252,7 +252,7 @@ impl Cluster for KubeCluster {
     }
 }
 
-/// A request about one object.
+/// Creates a request about one object.
 fn single<'a>(
     method: Method,
     verb: &'static str,

@@ -1,6 +1,6 @@
-//! The logins that need no script: a kubeconfig, and the service account of the pod we run in.
+//! Logins that need no script: the kubeconfig, and the service account of the pod.
 //!
-//! `kube` reads the files; here we choose between the two and say in one line what is wrong.
+//! `kube` reads the files; this module chooses between the two and reports errors in one line.
 
 use std::{
     error::Error as _,
@@ -22,15 +22,15 @@ use super::{
 use crate::logic::login::Method;
 use crate::ports::{ApiError, NativeLogins};
 
-/// What there is to log in with.
+/// Returns the available logins.
 pub(super) fn present() -> NativeLogins {
     let kubeconfig = is_named() || default_file().is_some_and(|it| it.exists());
     NativeLogins { kubeconfig, service_account: service_account::is_there() }
 }
 
-/// The login of operators whose scripts have none, and its name.
+/// Returns the login of operators whose scripts have none, and its name.
 ///
-/// A kubeconfig that somebody has put there is meant, so it goes before the account that every pod has.
+/// A kubeconfig was put there on purpose, so it is preferred to the service account, which every pod has.
 pub(super) fn first() -> (Method, &'static str) {
     let files = files();
     let all_missing = !files.is_empty() && files.iter().all(|it| !it.exists());
@@ -41,7 +41,7 @@ pub(super) fn first() -> (Method, &'static str) {
     }
 }
 
-/// The configuration of the current context, and the proxy it names.
+/// Returns the configuration of the current context, and its proxy.
 pub(super) async fn kubeconfig() -> Result<(Config, Option<String>), ApiError> {
     let files = files();
     let mut kubeconfig = Kubeconfig::default();
@@ -62,7 +62,7 @@ pub(super) async fn kubeconfig() -> Result<(Config, Option<String>), ApiError> {
     Ok((found.map_err(|error| incomplete(&error, &contexts))?, proxy))
 }
 
-/// `proxy-url` of the cluster of the current context.
+/// Returns `proxy-url` of the cluster of the current context.
 fn proxy(kubeconfig: &Kubeconfig) -> Option<String> {
     let current = kubeconfig.current_context.as_ref()?;
     let context = kubeconfig.contexts.iter().find(|it| it.name == *current)?.context.as_ref()?;
@@ -70,7 +70,7 @@ fn proxy(kubeconfig: &Kubeconfig) -> Option<String> {
     cluster.cluster.as_ref()?.proxy_url.clone()
 }
 
-/// The files to read, in order.
+/// Returns the files to read, in order.
 fn files() -> Vec<PathBuf> {
     let home = std::env::home_dir();
     let named = named_files(std::env::var_os("KUBECONFIG").as_deref(), home.as_deref());
@@ -85,7 +85,7 @@ fn default_file() -> Option<PathBuf> {
     std::env::home_dir().map(|it| it.join(".kube/config"))
 }
 
-/// The entries of `KUBECONFIG`. Nobody else expands a `~` in the manifest of a pod.
+/// Returns the entries of `KUBECONFIG`. Nothing else expands a `~` in the manifest of a pod.
 pub(super) fn named_files(value: Option<&OsStr>, home: Option<&Path>) -> Vec<PathBuf> {
     let entries = std::env::split_paths(value.unwrap_or_default());
     let trimmed = entries.map(|it| match it.to_str() {
@@ -109,14 +109,14 @@ fn absent(file: &Path) -> ApiError {
     };
     let message = format!("no kubeconfig at {file}, and {rest}");
     let hint = if std::env::var_os("KUBECONFIG").is_some_and(|it| !it.is_empty()) {
-        "KUBECONFIG names a file that is not there: correct it, or unset it to use ~/.kube/config"
+        "KUBECONFIG refers to a missing file: correct it, or unset it to use ~/.kube/config"
     } else {
         "set KUBECONFIG to a file, or run in a pod with a service account"
     };
     refuse(message, Some(hint))
 }
 
-/// Whether the file is simply not there.
+/// Returns whether the file does not exist.
 fn is_absent(error: &KubeconfigError) -> bool {
     if let KubeconfigError::ReadConfig(error, _) = error {
         return error.kind() == ErrorKind::NotFound;
@@ -124,7 +124,7 @@ fn is_absent(error: &KubeconfigError) -> bool {
     false
 }
 
-/// A file that cannot be read or parsed.
+/// Returns the error for a file that cannot be read or parsed.
 pub(super) fn broken(error: &KubeconfigError, file: Option<&Path>) -> ApiError {
     let file = file.map(|it| format!(" {}", it.display())).unwrap_or_default();
     let reason = if let KubeconfigError::ReadConfig(error, _) = error {
@@ -133,10 +133,10 @@ pub(super) fn broken(error: &KubeconfigError, file: Option<&Path>) -> ApiError {
         chain(error)
     };
     let message = format!("cannot read the kubeconfig{file}: {}", one_line(&reason, REASON_CHARS));
-    refuse(message, Some("`kubectl config view` must be able to read it too"))
+    refuse(message, Some("check it with `kubectl config view`"))
 }
 
-/// A kubeconfig that does not lead to a cluster.
+/// Returns the error for a kubeconfig that does not lead to a cluster.
 pub(super) fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiError {
     let known = if contexts.is_empty() { "none".into() } else { contexts.join(", ") };
     let choose = Some("choose one with `kubectl config use-context NAME`");
@@ -155,10 +155,10 @@ pub(super) fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiErr
     }
     let reason = one_line(&chain(error), REASON_CHARS);
     let message = format!("the kubeconfig cannot be used: {reason}");
-    refuse(message, Some("`kubectl version` must work with it too"))
+    refuse(message, Some("check it with `kubectl version`"))
 }
 
-/// The texts of `kube` repeat their sources already, except for a few.
+/// Returns an error with its source: most messages of `kube` already contain it.
 pub(super) fn chain(error: &KubeconfigError) -> String {
     let mut text = error.to_string();
     if let Some(source) = error.source().map(ToString::to_string)
@@ -166,6 +166,6 @@ pub(super) fn chain(error: &KubeconfigError) -> String {
     {
         text = format!("{text}: {source}");
     }
-    // A YAML error draws the place below its first line, and paths come in two kinds of quotes.
+    // A YAML error draws its location below the first line, and paths have two kinds of quotes.
     text.lines().next().unwrap_or_default().replace("'\"", "'").replace("\"'", "'")
 }

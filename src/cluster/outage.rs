@@ -1,4 +1,4 @@
-//! Times without a connection to the API server, and how all that wait go on soon after them.
+//! Outages: times without a connection to the API server, and how waiting tasks resume after them.
 
 use std::{
     pin::pin,
@@ -12,23 +12,23 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-/// How often the server is tried during an outage, by one of all that wait.
+/// The interval of attempts during an outage, by one of all waiting tasks.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
-/// All that wait are woken within this time: not in one moment, for the server has just come back.
+/// All waiting tasks resume within this time: not all at once, because the server has just come back.
 const SPREAD: Duration = Duration::from_millis(500);
 
-/// Whether the server cannot be reached, and who waits for it.
+/// Whether the server is unreachable, and the tasks that wait for it.
 #[derive(Default)]
 pub(super) struct Outage {
     is_on: AtomicBool,
     over: Notify,
-    /// Whose turn it is to try.
+    /// Held by the task that tries.
     probe: tokio::sync::Mutex<()>,
     jitter: Jitter,
 }
 
-/// Random parts of pauses, so that streams and replicas do not move in step.
+/// Random parts of pauses, so that streams and replicas are not synchronized.
 #[derive(Default)]
 pub(super) struct Jitter(Option<Mutex<fastrand::Rng>>);
 
@@ -37,19 +37,19 @@ impl Outage {
         Outage { jitter, ..Outage::default() }
     }
 
-    /// There was no connection.
+    /// Records that there was no connection.
     pub(super) fn begin(&self) {
         self.is_on.store(true, Ordering::Relaxed);
     }
 
-    /// The server has responded.
+    /// Records that the server has responded.
     pub(super) fn end(&self) {
         if self.is_on.load(Ordering::Relaxed) && self.is_on.swap(false, Ordering::Relaxed) {
             self.over.notify_waiters();
         }
     }
 
-    /// Waits that long, or until the server responds again. During an outage, one of all that wait tries each second.
+    /// Waits for this pause, or until the server responds again. During an outage, one of all waiting tasks tries each second.
     pub(super) async fn sleep(&self, pause: Duration) {
         let end = Instant::now() + pause;
         let mut over = pin!(self.over.notified());
@@ -78,7 +78,7 @@ impl Outage {
 }
 
 impl Jitter {
-    /// Returns a source that no other process has.
+    /// Returns a random source.
     pub(super) fn random() -> Self {
         Jitter(Some(Mutex::new(fastrand::Rng::new())))
     }

@@ -1,4 +1,4 @@
-//! Which proxy leads to the server: the one of the login, or, where that is wanted, the one of the environment.
+//! Chooses the proxy of a server: that of the login, or, if enabled, that of the environment.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderValue, Uri};
@@ -8,10 +8,10 @@ use kube::Config;
 use super::{connect::refuse, url};
 use crate::ports::ApiError;
 
-/// Sets the proxy of a configuration, whatever was guessed before: `wanted` is the one of the login.
+/// Sets the proxy of a configuration, whatever `kube` has set before: `wanted` is that of the login.
 ///
 /// # Errors
-/// When it is no URL of a proxy.
+/// Fails if it is not a valid URL.
 pub(super) fn choose(
     config: &mut Config,
     wanted: Option<&str>,
@@ -25,7 +25,7 @@ pub(super) fn choose(
     Ok(())
 }
 
-/// The proxy variables say where this server is reached; their user and password go back into the URL.
+/// Returns the proxy of this server from the environment variables, with user and password in its URL.
 fn of_environment(environment: &Matcher, server: &Uri) -> Option<Uri> {
     let found = environment.intercept(server)?;
     let uri = found.uri().clone();
@@ -36,7 +36,7 @@ fn of_environment(environment: &Matcher, server: &Uri) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// `user:password` as URLs have it, from an HTTP Basic header.
+/// Returns `user:password` for a URL from an HTTP Basic header.
 fn user_of(header: &HeaderValue) -> Option<String> {
     let encoded = header.to_str().ok()?.strip_prefix("Basic ")?;
     let plain = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
@@ -46,9 +46,9 @@ fn user_of(header: &HeaderValue) -> Option<String> {
 
 fn unusable(text: &str, problem: &str) -> ApiError {
     refuse(
-        format!("the proxy '{text}' is no URL: {problem}"),
+        format!("the proxy '{text}' is not a URL: {problem}"),
         Some(
-            "proxies are given as http://HOST:PORT, in `proxy-url` of a kubeconfig or `proxy_url` of a connection info",
+            "write a proxy as http://HOST:PORT, in `proxy-url` of a kubeconfig or `proxy_url` of a connection info",
         ),
     )
 }

@@ -1,17 +1,17 @@
-//! Errors of libraries in words for users: one line, without wrappers and Rust's way of printing.
+//! Formats errors of libraries for users: in one line, without wrappers and debug output.
 
 use std::{error::Error, io, iter};
 
 use hyper_util::client::legacy;
 use kube::client::AuthError;
 
-/// The longest text of one cause.
+/// Maximum number of characters of one cause.
 const CAUSE_CHARS: usize = 1024;
 
-/// What a plugin says is cut at this length.
+/// Maximum number of characters of the output of a plugin.
 const PLUGIN_CHARS: usize = 256;
 
-/// How the texts of wrappers begin that only say where in the client an error came up.
+/// The beginnings of wrapper errors, which only name the part of the client.
 const WRAPPERS: &[&str] = &[
     "ServiceError: ",
     "HyperError: ",
@@ -20,7 +20,7 @@ const WRAPPERS: &[&str] = &[
     "error reading a body",
 ];
 
-/// An error with its causes, outermost first, without the wrappers that say nothing to users.
+/// Returns an error with its causes, outermost first, without wrappers.
 pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
@@ -28,7 +28,7 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
         next = current.source();
         let text = one_line(&current.to_string(), CAUSE_CHARS);
         let wrapper = WRAPPERS.iter().any(|it| text.starts_with(it)) && next.is_some();
-        // Some texts contain their cause already.
+        // Some texts already contain their cause.
         let told = parts.last().is_some_and(|it| it.ends_with(&text));
         if !wrapper && !told {
             parts.push(text);
@@ -37,7 +37,7 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
     parts.join(": ")
 }
 
-/// What failed on the way to credentials; `kube` prints some of it as Rust sees it.
+/// Returns why there are no credentials; `kube` formats some errors as debug output.
 pub(super) fn reason_of_auth(error: &AuthError) -> String {
     if let AuthError::AuthExecStart(error) = error {
         return format!("the exec plugin does not start: {error}");
@@ -53,7 +53,7 @@ pub(super) fn reason_of_auth(error: &AuthError) -> String {
     reason(error)
 }
 
-/// Whether a certificate is the reason.
+/// Returns whether a certificate is the reason.
 pub(super) fn is_about_certificates(error: &(dyn Error + 'static)) -> bool {
     causes(error).find_map(|it| it.downcast_ref::<rustls::Error>()).is_some_and(|found| {
         matches!(
@@ -65,7 +65,7 @@ pub(super) fn is_about_certificates(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Returns whether the error came before the request was written: there was no connection, or it was closed before its turn.
+/// Returns whether the error occurred before the request was written: there was no connection, or it was closed before its turn.
 pub(super) fn is_before_the_request(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|it| {
         let refused = |it: &io::Error| it.kind() == io::ErrorKind::ConnectionRefused;
@@ -75,11 +75,11 @@ pub(super) fn is_before_the_request(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Returns the error and what caused it.
+/// Returns the error and its causes.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |current| {
         let current: &'a (dyn Error + 'static) = *current;
-        // An `io::Error` hides the error it was made from: its `source` is the one after.
+        // An `io::Error` hides its inner error: its `source` is that of the inner one.
         match current.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(inner) => Some(inner as &(dyn Error + 'static)),
             None => current.source(),
@@ -87,7 +87,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// The text with all white space as single spaces, at most this long.
+/// Returns the text with white space collapsed to single spaces, truncated to this number of characters.
 pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= chars_max {

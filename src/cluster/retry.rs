@@ -1,47 +1,48 @@
-//! Whether a failed attempt is repeated, and after which pause.
+//! Decides whether a failed attempt is retried, and after which pause.
 //!
-//! The contract is `tests/vectors/api-retries.json`. Two knowing differences: a 403 is final, because permissions do not heal
-//! by waiting and a minute of attempts only hides the message; and a `Retry-After` that is no number is ignored, and a long one cut.
+//! The contract is `tests/vectors/api-retries.json`. There are two deliberate differences: a 403 is final, because waiting does not
+//! grant permissions and a minute of attempts only hides the message; and a `Retry-After` that is not a number is ignored, and a
+//! long one limited.
 
 use std::time::Duration;
 
 use super::failure::{Answer, Failure};
 use crate::settings::Networking;
 
-/// The longest pause a server may ask for; ours are tens of seconds. Newer events of an object wait for it.
+/// Maximum pause that a server may request; ours are tens of seconds. Newer events of an object wait for it.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
-/// What follows from a failed attempt.
+/// The consequence of a failed attempt.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// Repeating cannot help.
+    /// A retry cannot help.
     Final,
-    /// Repeating could help, but all attempts are used up.
+    /// A retry could help, but all attempts are used up.
     Exhausted,
-    /// Once more.
+    /// Retry after this pause.
     Again(Pause),
 }
 
 /// The time until the next attempt.
 #[derive(Debug, PartialEq)]
 pub(super) struct Pause {
-    /// What we would wait by ourselves.
+    /// Our own pause.
     pub(super) own: Duration,
-    /// What the server asked for, if that is followed.
+    /// The pause that the server requested, if it is used.
     pub(super) asked: Option<Duration>,
 }
 
 impl Pause {
-    /// How long to wait.
+    /// Returns how long to wait.
     pub(super) fn duration(&self) -> Duration {
         self.asked.unwrap_or(self.own)
     }
 }
 
-/// Judges the failure of the attempt with this number, counted from zero. A 401 only comes here when other credentials can be
-/// had: then another attempt can end differently.
+/// Decides about the failure of the attempt with this number, counted from zero. A 401 is passed here only if other credentials are
+/// available: then another attempt can succeed.
 ///
-/// A request that must not be carried out twice is repeated only if the server has surely not carried it out.
+/// A request that is not idempotent is retried only if the server has certainly not executed it.
 pub(super) fn judge(
     failure: &Failure,
     attempt: usize,
@@ -60,9 +61,9 @@ pub(super) fn judge(
         },
         Failure::Disconnected(_) | Failure::Timeout(_) => is_idempotent,
         Failure::Unreachable(_) | Failure::Credentials(_) => true,
-        // Accepted: its effect is there already.
+        // Accepted: the request has already taken effect.
         Failure::Payload(_) | Failure::Malformed(_)
-        // A matter of configuration.
+        // A problem of the configuration.
         | Failure::Untrusted(_) | Failure::Unsendable(_) => false,
     };
     match (worth, networking.error_backoffs.get(attempt)) {
@@ -75,7 +76,7 @@ pub(super) fn judge(
     }
 }
 
-/// The pause the server asks for: the header first, then the details of the status.
+/// Returns the pause that the server requests: from the header, or else from the details of the status.
 fn requested(failure: &Failure) -> Option<Duration> {
     let Failure::Answer(answer @ Answer { status: 429, retry_after, .. }) = failure else {
         return None;

@@ -1,4 +1,4 @@
-//! The account of the pod we run in: files that Kubernetes mounts into it.
+//! The service account of the pod: files that Kubernetes mounts into it.
 
 use std::{ffi::OsString, fs, net::Ipv6Addr, path::Path};
 
@@ -8,37 +8,37 @@ use super::{connect::refuse, login};
 use crate::logic::login::ConnectionInfo;
 use crate::ports::ApiError;
 
-/// Where the files are.
+/// The directory of the files.
 const DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The API server as the name service of every cluster knows it.
+/// The DNS name of the API server in every cluster.
 const SERVER: &str = "https://kubernetes.default.svc";
 
 /// The token of a pod.
 pub(super) const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-/// Whether this pod has a token.
+/// Returns whether this pod has a token.
 pub(super) fn is_there() -> bool {
     Path::new(TOKEN).exists()
 }
 
-/// The account of our pod.
+/// Returns the configuration for the service account of this pod.
 ///
 /// # Errors
-/// When there is no token, or the certificates cannot be used.
+/// Fails if there is no token, or the certificates cannot be used.
 pub(super) async fn configuration() -> Result<Config, ApiError> {
     let server = server(|name| std::env::var_os(name));
     configuration_of(Path::new(DIRECTORY), server).await
 }
 
-/// The account of these files. Only the token has to be there; it is read again whenever it changes.
+/// Returns the configuration for these files. Only the token is required; it is read again when it changes.
 pub(super) async fn configuration_of(directory: &Path, server: String) -> Result<Config, ApiError> {
     let [token, certificates, namespace] =
         ["token", "ca.crt", "namespace"].map(|it| directory.join(it));
     if !token.exists() {
         let message =
             format!("the service account cannot be used: there is no token at {}", token.display());
-        let hint = "does the pod have a service account, and is its token mounted (automountServiceAccountToken)? \
+        let hint = "check that the pod has a service account and that its token is mounted (automountServiceAccountToken). \
                     Outside of a pod, use a kubeconfig";
         return Err(refuse(message, Some(hint)));
     }
@@ -52,7 +52,7 @@ pub(super) async fn configuration_of(directory: &Path, server: String) -> Result
     let mut config = login::configuration(&info).await?;
     config.root_cert_file = certificates;
     config.auth_info.token_file = path(&token);
-    // A file that is not there leaves the namespace that is everybody's default.
+    // Without the file, the default namespace is used.
     let found = fs::read_to_string(namespace).unwrap_or_default();
     if let Some(found) = Some(found.trim()).filter(|it| !it.is_empty()) {
         found.clone_into(&mut config.default_namespace);
@@ -60,7 +60,7 @@ pub(super) async fn configuration_of(directory: &Path, server: String) -> Result
     Ok(config)
 }
 
-/// The address that Kubernetes gives to every pod; it works without a name service. Otherwise the name.
+/// Returns the address that Kubernetes provides to every pod, which works without DNS; otherwise the DNS name.
 pub(super) fn server(variable: impl Fn(&str) -> Option<OsString>) -> String {
     let variable = |name| variable(name).and_then(|it| it.into_string().ok());
     let set = |name| variable(name).filter(|it| !it.is_empty());

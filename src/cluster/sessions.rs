@@ -1,6 +1,6 @@
-//! The connections at hand, one for each of the credentials, and the logins that bring new ones.
+//! The available connections, one for each credentials, and the logins that create new ones.
 //!
-//! What is used, and when to log in again, is decided in `logic/vault/`; here it is done, once for all requests that wait.
+//! `logic/vault/` decides which connection is used and when to log in again; this module does it, once for all waiting requests.
 
 use std::{
     fmt,
@@ -25,10 +25,10 @@ use crate::ports::{ApiError, BoxFuture, Clock, Health, HealthState, Pulse};
 /// The log target of logins.
 const TARGET: &str = "kopf.networking";
 
-/// The part of the health.
+/// The health part.
 const PART: &str = "login";
 
-/// A connection with credentials. When the last request has let go of it, its streams end and go on with others.
+/// A connection with credentials. Once its credentials are retired, its streams end and continue with others.
 pub(super) struct Session {
     client: Client,
     token: Option<TokenFile>,
@@ -37,52 +37,52 @@ pub(super) struct Session {
     retired: CancellationToken,
 }
 
-/// Brings credentials, each with its connection.
+/// Logs in. Returns credentials, each with its connection.
 pub(super) type LogIn =
     Box<dyn Fn() -> BoxFuture<'static, Result<Vec<Found<Arc<Session>>>, ApiError>> + Send + Sync>;
 
-/// All of them.
+/// All sessions.
 pub(super) struct Sessions {
     vault: Mutex<Vault<Arc<Session>>>,
-    /// `None` for a client that was given to us: it is all there is.
+    /// `None` for a client from the caller, which cannot be renewed.
     log_in: Option<LogIn>,
-    /// Only one login at a time; the others wait for its result.
-    turn: tokio::sync::Mutex<()>,
+    /// Only one login at a time; all others wait for its result.
+    login_lock: tokio::sync::Mutex<()>,
     /// Whether the server has ever accepted a request.
     was_accepted: AtomicBool,
-    /// Not before this moment.
+    /// The earliest time of the next login.
     next_login: Mutex<Instant>,
     clock: Clock,
     pulse: Pulse,
 }
 
-/// What a request has to do with its 401.
+/// What a request does after its 401.
 pub(super) enum Advice {
-    /// Once more, with other credentials, at once.
+    /// Retry at once, with other credentials.
     Again,
-    /// Once more, if attempts are left: these credentials were accepted until now.
+    /// Retry if attempts are left: these credentials were accepted until now.
     Attempt,
-    /// There is nobody to ask for others.
+    /// No other credentials can be requested.
     Final,
 }
 
 impl Session {
-    /// A connection; `token` is one that the client does not know of.
+    /// Creates a connection; `token` is one that the client does not add itself.
     pub(super) fn new(client: Client, token: Option<TokenFile>, server: String) -> Self {
         Session { client, token, server, retired: CancellationToken::new() }
     }
 
-    /// Sends requests.
+    /// Returns the client that sends requests.
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The header that authorizes a request, if the client does not add it by itself.
+    /// Returns the header that authorizes a request, unless the client adds it itself.
     pub(super) fn authorization(&self) -> Option<HeaderValue> {
         self.token.as_ref().map(TokenFile::authorization)
     }
 
-    /// Cancelled when the credentials are out of use.
+    /// Returns a token that is cancelled when the credentials are retired.
     pub(super) fn retired(&self) -> CancellationToken {
         self.retired.clone()
     }
@@ -95,7 +95,7 @@ impl Drop for Session {
 }
 
 impl Sessions {
-    /// A client for ever.
+    /// Uses a single client permanently.
     pub(super) fn only(client: Client) -> Self {
         let sessions = Sessions::empty(None, Clock::system(), Pulse::default());
         let found = Found {
@@ -112,7 +112,7 @@ impl Sessions {
     /// Logs in for the first time.
     ///
     /// # Errors
-    /// When that fails: only later failures are overcome by waiting.
+    /// Fails if the login fails: only later failures are retried.
     pub(super) async fn start(
         log_in: LogIn,
         clock: Clock,
@@ -120,7 +120,7 @@ impl Sessions {
     ) -> Result<Self, ApiError> {
         let found = log_in().await?;
         let sessions = Sessions::empty(Some(log_in), clock, health.pulse(PART, None));
-        sessions.pulse.set(HealthState::Ready, &told(&found));
+        sessions.pulse.set(HealthState::Ready, &login_text(&found));
         sessions.lock().fill(found, clock.now());
         Ok(sessions)
     }
@@ -129,7 +129,7 @@ impl Sessions {
         Sessions {
             vault: Mutex::default(),
             log_in,
-            turn: tokio::sync::Mutex::new(()),
+            login_lock: tokio::sync::Mutex::new(()),
             was_accepted: AtomicBool::new(false),
             next_login: Mutex::new(Instant::now()),
             clock,
@@ -137,15 +137,15 @@ impl Sessions {
         }
     }
 
-    /// Credentials for a request. Waits, as long as it takes, while there are none: dropping the request ends the waiting.
+    /// Returns credentials for a request. Waits while there are none, without a limit: dropping the future ends the wait.
     pub(super) async fn acquire(&self) -> (Ticket, Arc<Session>) {
         loop {
             self.renew_early().await;
             if let Some(picked) = self.pick() {
                 return picked;
             }
-            let _turn = self.turn.lock().await;
-            // Whoever had the turn before may have logged in.
+            let _login_lock = self.login_lock.lock().await;
+            // The previous holder of the lock may have logged in.
             if let Some(picked) = self.pick() {
                 return picked;
             }
@@ -155,13 +155,13 @@ impl Sessions {
         }
     }
 
-    /// The address of the server and the namespace of the credentials.
+    /// Returns the address of the server and the namespace of the credentials.
     pub(super) fn place(&self) -> (String, String) {
         let place = |it: &Session| (it.server.clone(), it.client.default_namespace().to_owned());
         self.pick().map(|it| place(&it.1)).unwrap_or_default()
     }
 
-    /// The server has accepted a request with these credentials.
+    /// Records that the server has accepted a request with these credentials.
     pub(super) fn accepted(&self, ticket: &Ticket) {
         self.was_accepted.store(true, Ordering::Relaxed);
         if self.lock().accept() {
@@ -176,7 +176,7 @@ impl Sessions {
         matches!(failure, Failure::Untrusted(_)) && was_trusted && self.log_in.is_some()
     }
 
-    /// The server has answered 401, or its certificate is not accepted any more.
+    /// Handles a 401, or a certificate that is no longer accepted.
     pub(super) fn rejected(&self, ticket: &Ticket, failure: &Failure) -> Advice {
         if self.log_in.is_none() {
             return Advice::Final;
@@ -186,7 +186,7 @@ impl Sessions {
         match rejection {
             Rejection::Stale => Advice::Again,
             Rejection::OthersLeft => {
-                info!(target: TARGET, "The server rejects the credentials of '{handler}' ({failure}); others are used.");
+                info!(target: TARGET, "The server rejects the credentials of '{handler}' ({failure}); using others.");
                 Advice::Again
             }
             Rejection::NoneLeft(pause) => {
@@ -219,7 +219,7 @@ impl Sessions {
         }
     }
 
-    /// A new login before the credentials expire: one request cares for it, the others go on with what is there.
+    /// Logs in again before the credentials expire: one request does it, all others continue with the current credentials.
     async fn renew_early(&self) {
         let is_due = || {
             let next = *self.next_login.lock();
@@ -228,19 +228,19 @@ impl Sessions {
         if !is_due() {
             return;
         }
-        let Ok(_turn) = self.turn.try_lock() else { return };
+        let Ok(_login_lock) = self.login_lock.try_lock() else { return };
         if is_due() {
             self.log_in_again().await;
         }
     }
 
-    /// Only in one's turn.
+    /// Logs in again. The caller must hold `login_lock`.
     async fn log_in_again(&self) {
         let Some(log_in) = &self.log_in else { return };
         info!(target: TARGET, "Re-authentication has been initiated.");
         match log_in().await {
             Ok(found) => {
-                let names = told(&found);
+                let names = login_text(&found);
                 let mut vault = self.lock();
                 vault.fill(found, self.clock.now());
                 let is_first = vault.is_trusted();
@@ -275,13 +275,13 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vault<Arc<Session>>> {
-        // Its changes are single steps: a panic cannot leave it half-changed.
+        // All changes are single steps: a panic cannot leave it inconsistent.
         self.vault.lock()
     }
 }
 
-/// The login handlers, for people.
-fn told(found: &[Found<Arc<Session>>]) -> String {
+/// Returns the login handlers, for messages.
+fn login_text(found: &[Found<Arc<Session>>]) -> String {
     let names: Vec<_> = found.iter().map(|it| format!("'{}'", it.handler)).collect();
     format!("logged in by {}", names.join(", "))
 }

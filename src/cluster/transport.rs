@@ -1,4 +1,4 @@
-//! One request, with its attempts: sent through the client, judged by `retry.rs`, told by `failure.rs`.
+//! Sends a request with its attempts: through the client, retried by `retry.rs`, with the errors of `failure.rs`.
 
 use std::{
     borrow::Cow,
@@ -31,13 +31,13 @@ use super::{
 use crate::ports::{ApiError, Interrupt, Leadership, Metrics};
 use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
 
-/// The longest body read at once. The largest collections are some hundreds of megabytes.
+/// Maximum size of a body in bytes. The largest collections are some hundreds of megabytes.
 const BODY_BYTES_MAX: usize = 2 << 30;
 
-/// The longest body read of an answer that is no success; only its message matters.
+/// Maximum size of an error response in bytes; only its message is used.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
-/// How long one attempt of a request may take that is neither a list nor a watch, and how long a watch may take to begin; unless
+/// Maximum time of one attempt of a request that is neither a list nor a watch, and of the start of a watch; unless
 /// `settings.networking.request_timeout` is not its default.
 const SINGLE_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -47,51 +47,51 @@ const JSON_PATCH: &str = "application/json-patch+json";
 /// The log target of requests.
 const TARGET: &str = "kopf.networking";
 
-/// The usual type of answers.
+/// The default media type of responses.
 pub(super) const JSON: &str = "application/json";
 
-/// How the operator calls itself.
+/// The user agent of the operator.
 const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 
-/// A body as it arrives.
+/// A body that is still being received.
 pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
 
-/// One request, ready to be sent any number of times.
+/// One request, which can be sent any number of times.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
-    /// Who waits for it.
+    /// The origin.
     pub(super) of: Origin,
     /// The HTTP method.
     pub(super) method: Method,
     /// Path and query.
     pub(super) url: String,
-    /// The media types of the answer.
+    /// The media types of the response.
     pub(super) accept: &'static str,
     /// The body and its content type.
     pub(super) content: Option<(&'static str, Bytes)>,
-    /// What it is for.
+    /// The purpose.
     pub(super) action: Action<'a>,
 }
 
-/// The connection to a cluster, and the one policy of its use.
+/// The connection to a cluster, with its policies.
 pub(super) struct Transport {
     sessions: Sessions,
     settings: Mutex<Arc<Settings>>,
-    /// Of all requests but streams.
+    /// For all requests except streams.
     limits: RequestLimits,
     outage: Outage,
     /// The address, for messages; empty if unknown.
     server: String,
     default_namespace: String,
     refuses_streaming: AtomicBool,
-    /// What requests that write ask before they are sent.
+    /// Checked by requests that write before they are sent.
     fence: Mutex<Leadership>,
     /// Counts requests.
     metrics: Metrics,
 }
 
 impl<'a> Request<'a> {
-    /// A GET.
+    /// Creates a GET request.
     pub(super) fn get(url: String, action: Action<'a>) -> Self {
         Request {
             of: Origin::Operator,
@@ -103,7 +103,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same with an answer of another type.
+    /// Requests a response of another type.
     pub(super) fn accepting(self, accept: &'static str) -> Self {
         Request { accept, ..self }
     }
@@ -122,18 +122,18 @@ impl<'a> Request<'a> {
         builder.body(body).map_err(|it| Failure::Unsendable(it.to_string()))
     }
 
-    /// Returns whether carrying it out twice is as good as once.
+    /// Returns whether executing the request twice has the same effect as once.
     fn is_idempotent(&self) -> bool {
         let Action::Use { resource, .. } = &self.action else { return true };
         match (&self.method, &self.content) {
-            // An event that is there twice is better than one that is lost.
+            // A duplicate event is better than a lost one.
             (&Method::POST, _) => self.of == Origin::Operator && resource.plural == "events",
             (&Method::PATCH, Some((JSON_PATCH, patch))) => has_test(patch),
             _ => true,
         }
     }
 
-    /// Returns how long an attempt may take. Lists may be long; for all else the default of the settings is far too long.
+    /// Returns the timeout of an attempt. Lists may take long; for all other requests the default of the settings is far too long.
     fn time_limit(&self, networking: &Networking) -> Duration {
         let limit = networking.request_timeout;
         let is_long = match &self.action {
@@ -145,14 +145,14 @@ impl<'a> Request<'a> {
         if is_long || limit != REQUEST_TIMEOUT { limit } else { SINGLE_REQUEST_TIMEOUT }
     }
 
-    /// As log lines call it: with the server, which is what is wrong most often.
+    /// Formats the request for log lines, with the server, which is the most frequent mistake.
     fn label(&self, server: &str) -> String {
         format!("{} {}{}", self.method, server.trim_end_matches('/'), self.url)
     }
 }
 
 impl Transport {
-    /// A connection with these credentials.
+    /// Creates a transport with these credentials.
     pub(super) fn new(sessions: Sessions, settings: Arc<Settings>, metrics: Metrics) -> Self {
         let (server, default_namespace) = sessions.place();
         Transport {
@@ -168,37 +168,37 @@ impl Transport {
         }
     }
 
-    /// Has pauses of streams stretched by this.
+    /// Stretches pauses of streams at random.
     pub(super) fn with_jitter(self, jitter: Jitter) -> Self {
         Transport { outage: Outage::new(jitter), ..self }
     }
 
-    /// The namespace of the credentials.
+    /// Returns the namespace of the credentials.
     pub(super) fn default_namespace(&self) -> &str {
         &self.default_namespace
     }
 
-    /// The settings of requests that bring none of their own.
+    /// Returns the settings for requests without their own.
     pub(super) fn settings(&self) -> Arc<Settings> {
         Arc::clone(&lock(&self.settings))
     }
 
-    /// Holds for all requests from now on.
+    /// Replaces the settings, for all requests from now on.
     pub(super) fn configure(&self, settings: Arc<Settings>) {
         *lock(&self.settings) = settings;
     }
 
-    /// Holds for all requests from now on.
+    /// Sets the fence, for all requests from now on.
     pub(super) fn fence(&self, leadership: Leadership) {
         *self.fence.lock() = leadership;
     }
 
-    /// The error for the caller.
+    /// Returns the error for the caller.
     pub(super) fn fail(&self, failure: Failure, action: &Action<'_>) -> ApiError {
         failure.into_error(action, &self.server)
     }
 
-    /// Sends a request until it is accepted, and reads the whole answer.
+    /// Sends a request until it is accepted, and reads the whole response.
     pub(super) async fn fetch(
         &self,
         request: &Request<'_>,
@@ -207,7 +207,7 @@ impl Transport {
         self.fetch_unless(request, networking, None).await
     }
 
-    /// The same, but gives up instead of making a pause that the server asks for, when something newer is to be done.
+    /// The same, but gives up during a pause that the server requested if newer work arrives.
     pub(super) async fn fetch_unless(
         &self,
         request: &Request<'_>,
@@ -228,25 +228,25 @@ impl Transport {
         Err(self.fail(failure, &request.action))
     }
 
-    /// Whether the server has said that it does not give initial objects in the form of changes.
+    /// Returns whether the server does not support initial objects in the form of changes.
     pub(super) fn refuses_streaming(&self) -> bool {
         self.refuses_streaming.load(Ordering::Relaxed)
     }
 
-    /// Notes that it does not; tells whether that is news.
+    /// Records that it does not. Returns whether that is new.
     pub(super) fn refuse_streaming(&self) -> bool {
         !self.refuses_streaming.swap(true, Ordering::Relaxed)
     }
 
-    /// Sends a request until it is accepted; the body is still to be read, and nothing limits how long that takes. It ends
-    /// when the credentials it was asked with go out of use.
+    /// Sends a request until it is accepted. The body is read by the caller, without a time limit. It ends when the credentials of
+    /// the request are retired.
     pub(super) async fn open(
         &self,
         request: &Request<'_>,
         networking: &Networking,
         connect_timeout: Option<Duration>,
     ) -> Result<Response<Frames>, ApiError> {
-        // An answer begins as soon as there is a connection: what limits the one limits the other.
+        // A response begins as soon as there is a connection: the same limit applies to both.
         let limit = connect_timeout.or(networking.connect_timeout);
         let limit = limit.unwrap_or(SINGLE_REQUEST_TIMEOUT).min(networking.request_timeout);
         let attempts = Attempts { limit, limits: None, interrupt: None };
@@ -255,30 +255,30 @@ impl Transport {
         Ok(accepted.response.map(|body| body.into_data_stream().take_until(retired).boxed()))
     }
 
-    /// Makes the attempts of one request. Each takes a permit of its own, and the pauses between them take none: what one object has
-    /// to wait for must not hold up the others. While the server rejects all credentials there is only waiting.
+    /// Makes the attempts of one request. Each takes its own permit, and the pauses between them take none: the pauses of one
+    /// object must not delay the others. While the server rejects all credentials, the request waits.
     async fn attempt(
         &self,
         request: &Request<'_>,
         networking: &Networking,
         Attempts { limit, limits, interrupt }: Attempts<'_>,
     ) -> Result<Accepted, ApiError> {
-        let mut course = Course::new(request, networking, &self.server);
+        let mut log = AttemptLog::new(request, networking, &self.server);
         loop {
             let mut permit = match limits {
                 Some(limits) => limits.acquire(request.of, &request.action).await,
                 None => Permit::default(),
             };
-            // The permit is kept meanwhile: whoever waits for credentials would wait for a permit next.
+            // The permit is kept: a request without credentials would otherwise wait for a permit next.
             let (ticket, session) = self.sessions.acquire().await;
-            course.announce();
+            log.announce();
             let sent = self.fenced(request, attempt_once(&session, request, limit));
             let sent = permit.during(sent).await;
             self.count(request, &sent);
             self.note_connection(sent.as_ref().err(), limits.is_none());
             let failure = match sent {
                 Ok(response) => {
-                    course.succeed();
+                    log.succeed();
                     self.sessions.accepted(&ticket);
                     return Ok(Accepted { response, permit, retired: session.retired() });
                 }
@@ -289,8 +289,8 @@ impl Transport {
                 match self.sessions.rejected(&ticket, &failure) {
                     Advice::Again => continue,
                     Advice::Attempt if !failure.is_rejection() => continue,
-                    Advice::Attempt if course.attempt == 0 => {
-                        course.attempt = 1;
+                    Advice::Attempt if log.attempt == 0 => {
+                        log.attempt = 1;
                         continue;
                     }
                     Advice::Attempt => {}
@@ -299,25 +299,25 @@ impl Transport {
             } else if failure.is_answer() {
                 self.sessions.accepted(&ticket);
             }
-            match judge(&failure, course.attempt, networking, request.is_idempotent()) {
+            match judge(&failure, log.attempt, networking, request.is_idempotent()) {
                 Verdict::Final => return Err(self.fail(failure, &request.action)),
                 Verdict::Exhausted => {
-                    course.give_up(&failure);
+                    log.give_up(&failure);
                     return Err(self.fail(failure, &request.action));
                 }
                 Verdict::Again(pause) => {
-                    course.announce_pause(&pause, &failure);
+                    log.announce_pause(&pause, &failure);
                     if !self.pause(&pause, &failure, interrupt).await {
-                        course.give_way(&pause);
+                        log.announce_early_end(&pause);
                         return Err(self.fail(failure, &request.action));
                     }
-                    course.attempt = course.attempt.saturating_add(1);
+                    log.attempt = log.attempt.saturating_add(1);
                 }
             }
         }
     }
 
-    /// Notes whether the server can be reached. A stream without any response says so too: a watch begins at once.
+    /// Records whether the server is reachable. A stream without a response counts, too: a watch begins at once.
     fn note_connection(&self, failure: Option<&Failure>, is_stream: bool) {
         match failure {
             Some(Failure::Unreachable(_)) => self.outage.begin(),
@@ -338,7 +338,7 @@ impl Transport {
         match interrupt.filter(|_| pause.asked.is_some()) {
             Some(interrupt) => {
                 return tokio::select! {
-                    biased; // a pause that is complete counts as complete
+                    biased; // a complete pause is not an interrupted one
                     () = sleep(duration) => true,
                     () = interrupt.wait() => false,
                 };
@@ -349,12 +349,12 @@ impl Transport {
         true
     }
 
-    /// Returns what is known of the connection.
+    /// Returns the state of the connection.
     pub(super) fn outage(&self) -> &Outage {
         &self.outage
     }
 
-    /// Runs an attempt. One that writes is not polled any more when the operator may not act: what is not on the wire by then never is.
+    /// Runs an attempt. A write is no longer polled once the operator may not act: what is not on the wire by then is never sent.
     async fn fenced<T>(&self, request: &Request<'_>, attempt: impl Future<Output = T>) -> T {
         let needs_no_lease = request.method == Method::GET
             || (request.of == Origin::Operator && request.action.is_about_leases());
@@ -374,39 +374,39 @@ impl Transport {
     }
 }
 
-/// How the attempts of one request are made.
+/// The options of the attempts of one request.
 struct Attempts<'a> {
-    /// How long each may take.
+    /// The timeout of each.
     limit: Duration,
-    /// What each needs a permit of.
+    /// The limits that each needs a permit of.
     limits: Option<&'a RequestLimits>,
-    /// What ends a pause that the server has asked for.
+    /// Ends a pause that the server has requested.
     interrupt: Option<Interrupt<'a>>,
 }
 
-/// An answer that is a success.
+/// A success response.
 struct Accepted {
     response: Response<Body>,
     /// Kept until the body is read: until then the connection is in use.
     permit: Permit,
-    /// Cancelled when its credentials are out of use.
+    /// Cancelled when its credentials are retired.
     retired: CancellationToken,
 }
 
-/// The attempts of one request, as the log tells them.
-struct Course<'a> {
+/// The attempts of one request, for the log.
+struct AttemptLog<'a> {
     request: &'a Request<'a>,
     server: &'a str,
-    /// How many there may be.
+    /// Maximum number of attempts.
     attempts: usize,
-    /// The number of the present one, from zero.
+    /// The number of the current one, from zero.
     attempt: usize,
 }
 
-impl<'a> Course<'a> {
+impl<'a> AttemptLog<'a> {
     fn new(request: &'a Request<'a>, networking: &Networking, server: &'a str) -> Self {
         let attempts = networking.error_backoffs.len().saturating_add(1);
-        Course { request, server, attempts, attempt: 0 }
+        AttemptLog { request, server, attempts, attempt: 0 }
     }
 
     fn label(&self) -> String {
@@ -436,9 +436,9 @@ impl<'a> Course<'a> {
         error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), self.label());
     }
 
-    fn give_way(&self, pause: &Pause) {
+    fn announce_early_end(&self, pause: &Pause) {
         let seconds = pause.duration().as_secs_f64();
-        debug!(target: TARGET, "The object has changed meanwhile, so the pause of {seconds}s that the server has asked for ends early: {}", self.label());
+        debug!(target: TARGET, "The object has changed, so the pause of {seconds} s that the server requested ends early: {}", self.label());
     }
 
     fn announce_pause(&self, pause: &Pause, failure: &Failure) {
@@ -471,7 +471,7 @@ async fn attempt_once(
     let retry_after = response.headers().get(header::RETRY_AFTER);
     let retry_after = retry_after.and_then(|it| it.to_str().ok()).map(str::to_owned);
     let body = Limited::new(response.into_body(), REFUSAL_BYTES_MAX).collect();
-    // A refusal is a refusal, even if its explanation does not arrive.
+    // An error counts as one even if its message does not arrive.
     let body = match timeout(limit, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) | Err(_) => Bytes::new(),
@@ -479,7 +479,7 @@ async fn attempt_once(
     Err(Failure::Answer(Answer::read(status.as_u16(), retry_after, &body)))
 }
 
-/// Returns whether a JSON patch tests what it changes: then it is not applied a second time.
+/// Returns whether a JSON patch tests the values that it changes: then it cannot be applied twice.
 fn has_test(patch: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Operation<'a> {
@@ -491,7 +491,7 @@ fn has_test(patch: &[u8]) -> bool {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The guarded values are replaced as a whole: a panic cannot leave them half-written.
+    // The guarded values are replaced as a whole: a panic cannot leave them inconsistent.
     mutex.lock()
 }
 

@@ -1,10 +1,10 @@
-//! Paths and queries of the API. Every part that comes from outside is percent-encoded here and nowhere else.
+//! Paths and queries of the API. This module alone percent-encodes all external parts.
 
 use std::fmt::Write as _;
 
 use crate::logic::resource::Resource;
 
-/// The path of a collection: of one namespace, or of the whole cluster.
+/// Returns the path of a collection: of one namespace, or of the whole cluster.
 pub(super) fn collection(resource: &Resource, namespace: Option<&str>) -> String {
     let Resource { group, version, .. } = resource;
     let mut path = String::with_capacity(96);
@@ -23,7 +23,7 @@ pub(super) fn collection(resource: &Resource, namespace: Option<&str>) -> String
     path
 }
 
-/// The path of an object in its collection, or of a subresource of it.
+/// Returns the path of an object in its collection, or of a subresource of it.
 pub(super) fn object(mut collection: String, name: &str, subresource: Option<&str>) -> String {
     push_segment(&mut collection, name);
     if let Some(subresource) = subresource {
@@ -44,7 +44,7 @@ pub(super) fn with_query(path: &str, parameters: &[(&str, String)]) -> String {
     url
 }
 
-/// One part alone.
+/// Encodes a single part.
 pub(super) fn encoded(part: &str) -> String {
     let mut text = String::new();
     push_encoded(&mut text, part);
@@ -54,8 +54,8 @@ pub(super) fn encoded(part: &str) -> String {
 fn push_segment(path: &mut String, segment: &str) {
     path.push('/');
     match segment {
-        // Clients and proxies resolve dot segments, encoded or not; an empty name would address the collection.
-        // No object can be called so, thus a name that nothing has gives the honest 404.
+        // Clients and proxies resolve dot segments, encoded or not; an empty name would address the collection. No object can have
+        // these names, so they are replaced by a name that no object has, which yields a 404.
         "" | "." | ".." => path.push_str("%00"),
         _ => push_encoded(path, segment),
     }
@@ -63,7 +63,7 @@ fn push_segment(path: &mut String, segment: &str) {
 
 fn push_encoded(text: &mut String, part: &str) {
     for byte in part.bytes() {
-        // The colon stays: it is legal in both places, and names of cluster roles are full of it.
+        // The colon is kept: it is legal in both places, and frequent in the names of cluster roles.
         if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
             text.push(char::from(byte));
         } else {

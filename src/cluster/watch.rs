@@ -1,8 +1,8 @@
-//! The first hop of an event: lists a resource, then reads its changes line by line, without end.
+//! The first hop of an event: lists a resource, then reads its changes line by line, indefinitely.
 //!
-//! A protocol of few states; [`Watcher::step`] consumes one and gives the next, perhaps with something to hand over. The
-//! contract is `tests/vectors/watch-streams.json`. Unlike the reference, an error is handed over and then overcome: the
-//! stream lists again after a pause that grows up to [`PAUSE_MAX`]. After: `reactor/streams/`.
+//! A protocol with few states: [`Watcher::step`] consumes a state and returns the next, optionally with an event. The contract is
+//! `tests/vectors/watch-streams.json`. Unlike in Kopf, an error is returned and then overcome: the stream lists again after a pause
+//! that grows up to [`PAUSE_MAX`]. After: `reactor/streams/`.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -25,52 +25,52 @@ use crate::ports::{ApiError, ErrorClass, Extent, HealthState, Pulse, StreamEvent
 /// The log target of streams.
 const TARGET: &str = "kopf.watching";
 
-/// The first pause after an error that was handed over: sooner, it would only be told again.
+/// The first pause after a returned error: an earlier attempt would only return it again.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// The longest pause between attempts that fail again and again.
+/// Maximum pause between attempts that fail repeatedly.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The pause before the second list in a row because of a version that is too old; as client-go has it.
+/// The pause before the second consecutive list after an expired version; as in client-go.
 const PAUSE_AFTER_EXPIRY: Duration = Duration::from_millis(800);
 
-/// A watch that has lived for so long is no failure, however it ends.
+/// A watch that has lasted this long does not count as a failure, however it ends.
 const STEADY: Duration = Duration::from_secs(5);
 
-/// No setting makes a loop tighter than this.
+/// Minimum pause, whatever the settings.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// An event that is not understood is shown up to this length.
+/// Maximum number of characters of an unknown event in the log.
 const UNKNOWN_CHARS: usize = 512;
 
-/// Asks for metadata alone. Servers refuse the type of a list for a watch and the other way round, so there are two; those
-/// that cannot leave out parts send whole objects.
+/// Requests metadata only. Servers reject the type of a list for a watch and vice versa, so there are two; servers without support
+/// for partial objects send whole ones.
 const METADATA_OF_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 const METADATA_OF_WATCH: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// A stream in some state. Dropping it closes the connection.
+/// A stream. Dropping it closes the connection.
 struct Watcher {
     transport: Arc<Transport>,
     target: StreamTarget,
     path: String,
-    /// Which objects the settings want.
+    /// The selectors of the settings.
     restrictions: Restrictions,
-    /// Where it tells how it goes.
+    /// Where it reports its health.
     pulse: Arc<Pulse>,
-    /// Failures in a row; the pauses grow with them. A list ends no row: what may be listed, but not watched, would be
-    /// listed again and again.
+    /// Consecutive failures; the pauses grow with them. A list does not reset them: a resource that can be listed but not watched
+    /// would be listed continuously.
     failures: u32,
 }
 
-/// What the stream does next.
+/// The next action of the stream.
 enum State {
-    /// Ask for the objects, or for their next page.
+    /// Request the objects, or their next page.
     Listing { token: Option<String> },
-    /// Hand the objects of a page over.
+    /// Return the objects of a page.
     Handing(Page),
-    /// Ask for the changes since this version, or for the objects in the form of changes.
+    /// Request the changes since this version, or the objects in the form of changes.
     Connecting(Since),
     /// Wait for the next change.
     Watching(Watch),
@@ -78,48 +78,48 @@ enum State {
     Pausing { pause: Duration, next: Next },
 }
 
-/// What comes after a pause.
+/// The action after a pause.
 enum Next {
     List,
     Connect(Since),
 }
 
-/// Where a watch begins.
+/// The start of a watch.
 #[derive(Clone)]
 enum Since {
-    /// At the objects as they are: what a list would give comes first.
+    /// The current objects: the watch begins with the content of a list.
     Start,
-    /// After this version; at any if there is none.
+    /// After this version; without one, at any.
     Version(Option<String>),
 }
 
 /// An open watch.
 struct Watch {
     lines: Lines,
-    /// The last version seen; the next watch goes on from here.
+    /// The last version seen; the next watch continues from here.
     since: Since,
     /// When it was opened.
     opened_at: Instant,
-    /// When silence has lasted too long.
-    silent_at: Instant,
-    /// When the watch has lasted too long.
+    /// When it has been inactive for too long.
+    inactive_at: Instant,
+    /// When its maximum time is over.
     ends_at: Option<Instant>,
-    /// Whether anything came at all.
-    heard: bool,
+    /// Whether any line was received.
+    has_received: bool,
 }
 
-/// What ended the wait for a line.
-enum Heard {
+/// The end of the wait for a line.
+enum Received {
     Line(Bytes),
-    Silence,
+    Nothing,
     End,
     Broken(Broken),
 }
 
-/// What a step gives: something to hand over, perhaps, and the next state.
+/// The result of a step: an optional event, and the next state.
 type Step = (Option<Result<StreamEvent, ApiError>>, State);
 
-/// The objects of the target and then their changes.
+/// Returns the objects of the target and then their changes.
 pub(super) fn stream(
     transport: Arc<Transport>,
     target: StreamTarget,
@@ -162,7 +162,7 @@ impl Watcher {
         }
     }
 
-    /// How the objects are asked for.
+    /// Returns the first state.
     fn start(&self) -> State {
         if self.target.settings.watching.initial_streaming && !self.transport.refuses_streaming() {
             State::Connecting(Since::Start)
@@ -173,7 +173,7 @@ impl Watcher {
 
     async fn list(&mut self, token: Option<String>) -> Step {
         let settings = Arc::clone(&self.target.settings);
-        // A new list says anew what there is; the next page of one adds to it.
+        // A new list replaces all known objects; its next page adds to them.
         let event = token.is_none().then_some(Ok(StreamEvent::Listing));
         let request = list_request(
             &self.path,
@@ -217,11 +217,11 @@ impl Watcher {
         let watching = &settings.watching;
         let now = Instant::now();
         let silence = watching.inactivity_timeout.max(PAUSE_MIN);
-        let silent_at = later(now, silence);
+        let inactive_at = later(now, silence);
         let ends_at = watching.client_timeout.map(|it| later(now, it.max(PAUSE_MIN)));
         let request = self.watch_request(&since).accepting(self.accept(METADATA_OF_WATCH));
-        // Connecting and its attempts count as silence.
-        let deadline = ends_at.map_or(silent_at, |it| it.min(silent_at));
+        // The time to connect, retries included, counts as inactivity.
+        let deadline = ends_at.map_or(inactive_at, |it| it.min(inactive_at));
         let opening = self.transport.open(&request, &settings.networking, watching.connect_timeout);
         match timeout_at(deadline, opening).await {
             Ok(Ok(response)) => {
@@ -232,11 +232,12 @@ impl Watcher {
                     Since::Version(_) => StreamEvent::Alive,
                 };
                 let opened_at = Instant::now();
-                let watch = Watch { lines, since, opened_at, silent_at, ends_at, heard: false };
+                let watch =
+                    Watch { lines, since, opened_at, inactive_at, ends_at, has_received: false };
                 (Some(Ok(event)), State::Watching(watch))
             }
-            Err(_) => self.after_silence(deadline == silent_at, since),
-            // What was seen is still right: only the watch could not begin.
+            Err(_) => self.after_silence(deadline == inactive_at, since),
+            // Known objects are still valid: only the watch could not begin.
             Ok(Err(error)) if error.class == ErrorClass::Retry => {
                 self.after_failure(error, Next::Connect(since))
             }
@@ -244,8 +245,8 @@ impl Watcher {
                 if self.transport.refuse_streaming() {
                     warn!(
                         target: TARGET,
-                        "The server does not stream initial lists (settings.watching.initial_streaming): objects are \
-                         listed instead. {error}"
+                        "The server does not stream initial lists (settings.watching.initial_streaming); listing \
+                         objects instead. {error}"
                     );
                 }
                 (None, State::Listing { token: None })
@@ -255,25 +256,25 @@ impl Watcher {
     }
 
     async fn watch(&mut self, mut watch: Watch) -> Step {
-        let deadline = watch.ends_at.map_or(watch.silent_at, |it| it.min(watch.silent_at));
-        let heard = match timeout_at(deadline, watch.lines.next()).await {
-            Err(_) => Heard::Silence,
-            Ok(None) => Heard::End,
-            Ok(Some(Ok(line))) => Heard::Line(line),
-            Ok(Some(Err(broken))) => Heard::Broken(broken),
+        let deadline = watch.ends_at.map_or(watch.inactive_at, |it| it.min(watch.inactive_at));
+        let received = match timeout_at(deadline, watch.lines.next()).await {
+            Err(_) => Received::Nothing,
+            Ok(None) => Received::End,
+            Ok(Some(Ok(line))) => Received::Line(line),
+            Ok(Some(Err(broken))) => Received::Broken(broken),
         };
-        match heard {
-            Heard::Line(line) => self.take(watch, &line),
-            Heard::Silence => {
+        match received {
+            Received::Line(line) => self.take(watch, &line),
+            Received::Nothing => {
                 self.note_life(&watch);
-                self.after_silence(deadline == watch.silent_at, watch.since)
+                self.after_silence(deadline == watch.inactive_at, watch.since)
             }
-            Heard::End => self.after_end(watch),
-            Heard::Broken(Broken::Payload(reason)) => {
-                trace!(target: TARGET, "The watch-stream for {self} broke off: {reason}");
+            Received::End => self.after_end(watch),
+            Received::Broken(Broken::Payload(reason)) => {
+                trace!(target: TARGET, "The watch-stream for {self} was interrupted: {reason}");
                 self.after_end(watch)
             }
-            Heard::Broken(Broken::TooLong) => {
+            Received::Broken(Broken::TooLong) => {
                 let reason = format!("a line is longer than {LINE_BYTES_MAX} bytes");
                 let failure = Failure::Malformed(reason);
                 let error = self.transport.fail(failure, &self.action("watch"));
@@ -286,18 +287,18 @@ impl Watcher {
         let parsed = match Line::parse(line) {
             Ok(parsed) => parsed,
             Err(error) => {
-                // Half a line is what a broken connection leaves: the next watch brings all of it.
+                // A broken connection leaves an incomplete line: the next watch receives it completely.
                 if watch.lines.has_ended() {
                     return self.after_end(watch);
                 }
                 return self.after_failure(self.malformed("watch", &error), Next::List);
             }
         };
-        watch.heard = true;
+        watch.has_received = true;
         self.pulse.beat();
         self.note_life(&watch);
         let silence = self.target.settings.watching.inactivity_timeout.max(PAUSE_MIN);
-        watch.silent_at = later(Instant::now(), silence);
+        watch.inactive_at = later(Instant::now(), silence);
         match parsed {
             Line::Event(kind, object) => {
                 let kind = match &mut watch.since {
@@ -317,7 +318,7 @@ impl Watcher {
                         watch.since = Since::Version(version);
                         StreamEvent::Listed
                     }
-                    // There are more objects to come.
+                    // Further initial objects follow.
                     Since::Start => StreamEvent::Alive,
                     Since::Version(last) => {
                         *last = version.or(last.take());
@@ -335,19 +336,19 @@ impl Watcher {
         }
     }
 
-    /// The end of a watch is normal. Only one that brought nothing is not followed by the next at once: a server that
-    /// closes all watches must not be asked in a tight loop.
+    /// Continues after the end of a watch, which is normal. Only a watch without any line is followed by a pause: a server that
+    /// closes all watches must not be called in a tight loop.
     fn after_end(&mut self, watch: Watch) -> Step {
         self.note_life(&watch);
         let pause = self.target.settings.watching.reconnect_backoff.max(PAUSE_MIN);
-        if watch.heard || watch.opened_at.elapsed() >= pause {
+        if watch.has_received || watch.opened_at.elapsed() >= pause {
             return (None, State::Connecting(watch.since));
         }
         let pause = self.transport.outage().jitter().stretch(pause);
         (None, State::Pausing { pause, next: Next::Connect(watch.since) })
     }
 
-    /// Ends a row of failures when a watch has lived for some seconds.
+    /// Resets the failures if a watch has lasted for some seconds.
     fn note_life(&mut self, watch: &Watch) {
         if watch.opened_at.elapsed() >= STEADY {
             self.failures = 0;
@@ -361,11 +362,11 @@ impl Watcher {
         (None, State::Connecting(since))
     }
 
-    /// Goes on after a pause. What passes by itself is not handed over: the attempts were logged already.
+    /// Continues after a pause. Transient errors are not returned: the attempts were already logged.
     fn after_failure(&mut self, error: ApiError, next: Next) -> Step {
         let backoff = self.target.settings.watching.reconnect_backoff;
         if error.class == ErrorClass::Expired {
-            // No failure, but the price of having been away; unless it comes again and again.
+            // Not a failure, but expected after an interruption; unless it occurs repeatedly.
             debug!(target: TARGET, "Restarting the watch-stream for {self}.");
             let least = if self.failures == 0 { Duration::ZERO } else { PAUSE_AFTER_EXPIRY / 2 };
             let pause = self.next_pause(backoff, least);
@@ -380,7 +381,7 @@ impl Watcher {
         (Some(Err(error)), State::Pausing { pause, next })
     }
 
-    /// Returns the pause after a failure: doubled with each one in a row, as is `least`, and stretched at random.
+    /// Returns the pause after a failure: doubled for each consecutive one, as is `least`, and stretched at random.
     fn next_pause(&mut self, first: Duration, least: Duration) -> Duration {
         let first = first.max(PAUSE_MIN);
         let factor = 2_u32.saturating_pow(self.failures);
@@ -389,7 +390,7 @@ impl Watcher {
         self.transport.outage().jitter().stretch(pause)
     }
 
-    /// The media types to ask for; `metadata` is how metadata alone is asked for.
+    /// Returns the media types to request; `metadata` is the type for metadata only.
     fn accept(&self, metadata: &'static str) -> &'static str {
         match self.target.extent {
             Extent::Whole => transport::JSON,
@@ -406,7 +407,7 @@ impl Watcher {
             Since::Version(version) => version,
         };
         parameters.extend(version.clone().map(|it| ("resourceVersion", it)));
-        // Fractions are written as they are set, though Kubernetes takes whole seconds only.
+        // Fractions are sent as set, although Kubernetes accepts whole seconds only.
         let timeout = self.target.settings.watching.server_timeout;
         parameters.extend(timeout.map(|it| ("timeoutSeconds", it.as_secs_f64().to_string())));
         if let Since::Start = since {
@@ -426,7 +427,7 @@ impl Watcher {
         }
     }
 
-    /// An error that came inside a watch.
+    /// Returns the error that was received inside a watch.
     fn refused(&self, status: u16, message: String) -> ApiError {
         let answer = Answer { status, message, ..Answer::default() };
         self.transport.fail(Failure::Answer(answer), &self.action("watch"))
@@ -444,7 +445,7 @@ impl Drop for Watcher {
 }
 
 impl fmt::Display for Watcher {
-    /// The resource and where it is watched.
+    /// Formats the resource and its scope.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let StreamTarget { resource, namespace, .. } = &self.target;
         match namespace {
@@ -454,7 +455,7 @@ impl fmt::Display for Watcher {
     }
 }
 
-/// A request for a page of a list.
+/// Creates a request for a page of a list.
 pub(super) fn list_request<'a>(
     path: &str,
     restrictions: &Restrictions,
@@ -469,19 +470,19 @@ pub(super) fn list_request<'a>(
     Request::get(url::with_query(path, &parameters), action)
 }
 
-/// Whether the server does not know how to give the objects in the form of changes.
+/// Returns whether the server does not support objects in the form of changes.
 fn is_refusal_to_stream(error: &ApiError, since: &Since) -> bool {
     matches!(since, Since::Start) && matches!(error.status, Some(400 | 422))
 }
 
-/// Whether an error passes by itself: no answer, or too many requests.
+/// Returns whether an error is transient: no response, or too many requests.
 fn is_quiet(error: &ApiError) -> bool {
     error.class == ErrorClass::Retry && matches!(error.status, None | Some(429))
 }
 
-/// A moment in the future, however far away.
+/// Returns a moment in the future, however far away.
 fn later(now: Instant, pause: Duration) -> Instant {
-    // Thirty years stand for never, as in tokio.
+    // Thirty years count as never, as in tokio.
     const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
     now.checked_add(pause).unwrap_or(now + NEVER)
 }

@@ -139,7 +139,7 @@ impl Runner<'_> {
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
         let services = Arc::clone(self.services);
         let invocation = Invocation {
-            handler: handler.inside(),
+            handler: handler.for_scripts(),
             attempt: Some(attempt),
             cause,
             memo,

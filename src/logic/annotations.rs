@@ -1,4 +1,4 @@
-//! Names of annotations that hold our state, and whose annotations are whose.
+//! Names of the annotations that hold operator state, and which annotations count as state or as content.
 //!
 //! The contract is `tests/vectors/annotation-keys.json`. Two operators that share objects must agree on every character.
 
@@ -11,23 +11,23 @@ use serde_json::{Map, Value};
 use super::fields;
 use crate::settings::PREFIX;
 
-/// The longest name of an annotation after its prefix, by the rules of Kubernetes.
+/// Maximum length of an annotation name after its prefix, as Kubernetes limits it.
 const NAME_MAX: usize = 63;
 
-/// Kubernetes copies annotations of deployments to their replica sets; the mark keeps the two states apart.
+/// Kubernetes copies annotations of deployments to their replica sets; this suffix keeps the two states apart.
 const REPLICA_SET_MARK: &str = "-ofDRS";
 
 /// Tells other operators that annotations with this prefix are state, not content.
 const MARKER: &str = "kopf-managed";
 
-/// Set by `kubectl apply` at every change, with the content that is in the object anyway.
+/// `kubectl apply` sets it on every change; it only repeats the content of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Full names for a record key, in the order of reading; all of them are written.
+/// Returns the full names for a record key, in the order in which they are read; all of them are written.
 pub fn names(prefix: &str, key: &str, v1: bool, body: &Value) -> Vec<String> {
     let key = mark(key, body);
     let mut names = vec![name_v2(prefix, &key)];
-    // Most are short, and the same in both forms: they are made at every look at an object.
+    // Most keys are short and have the same name in both forms. Names are built for every event of an object.
     if v1 && prefix.len() + 1 + key.len() > NAME_MAX {
         let old = name_v1(prefix, &key);
         if !names.contains(&old) {
@@ -37,7 +37,7 @@ pub fn names(prefix: &str, key: &str, v1: bool, body: &Value) -> Vec<String> {
     names
 }
 
-/// The record key, marked if the object is a replica set of a deployment.
+/// Returns the record key, marked if the object is a replica set of a deployment.
 pub fn mark<'a>(key: &'a str, body: &Value) -> Cow<'a, str> {
     let of_deployment = || {
         let owners = fields::get(body, &["metadata", "ownerReferences"])?.as_array()?;
@@ -48,7 +48,7 @@ pub fn mark<'a>(key: &'a str, body: &Value) -> Cow<'a, str> {
     if marked { format!("{key}{REPLICA_SET_MARK}").into() } else { key.into() }
 }
 
-/// The record key without the characters of handler ids that annotations cannot have.
+/// Returns the record key without the characters of handler ids that annotation names cannot have.
 pub fn safe(key: &str) -> String {
     let mut safe = String::with_capacity(key.len());
     push_safe(&mut safe, key);
@@ -63,14 +63,14 @@ fn push_safe(name: &mut String, key: &str) {
     }));
 }
 
-/// The end of a shortened name: a hash of the whole.
+/// Returns the end of a shortened name: a hash of the whole text.
 pub fn suffix(text: &str) -> String {
     let hash = STANDARD.encode(Blake2b::<U4>::digest(text.as_bytes()));
     let hash = format!("-{}", hash.replace('+', "-").replace('/', "."));
     hash.trim_end_matches(['=', '-', '.']).to_owned()
 }
 
-/// The present form: the limit counts the name without the prefix, the hash is of the key as it is.
+/// Returns the name in the current form: the limit counts the name without the prefix, the hash is that of the raw key.
 pub fn name_v2(prefix: &str, key: &str) -> String {
     if key.len() <= NAME_MAX || key.chars().count() <= NAME_MAX {
         let mut name = String::with_capacity(prefix.len() + 1 + key.len());
@@ -84,7 +84,7 @@ pub fn name_v2(prefix: &str, key: &str) -> String {
     format!("{prefix}/{head}{suffix}")
 }
 
-/// The form of old operators: the limit includes the prefix, the hash is of the safe key.
+/// Returns the name in the form of older operators: the limit includes the prefix, the hash is that of the safe key.
 pub fn name_v1(prefix: &str, key: &str) -> String {
     let safe = safe(key);
     let limit = length(NAME_MAX) - length(prefix.chars().count()) - 1;
@@ -95,12 +95,12 @@ pub fn name_v1(prefix: &str, key: &str) -> String {
     format!("{prefix}/{}{suffix}", head(&safe, limit - length(suffix.len())))
 }
 
-/// The annotations of an object or of a patch.
+/// Returns the annotations of an object or of a patch.
 pub fn of(body: &Value) -> Option<&Map<String, Value>> {
     fields::get(body, &["metadata", "annotations"])?.as_object()
 }
 
-/// One annotation as text.
+/// Returns an annotation as a string.
 pub fn text<'a>(body: &'a Value, name: &str) -> Option<&'a str> {
     of(body)?.get(name)?.as_str()
 }
@@ -110,7 +110,7 @@ pub fn put(patch: &mut Map<String, Value>, name: &str, value: Value) {
     fields::put(patch, &["metadata", "annotations", name], value);
 }
 
-/// Adds the marker of the prefix to a patch, once. Prefixes of `kopf.` domains never get one: so does Kopf.
+/// Adds the marker of the prefix to a patch, once. As in Kopf, prefixes of `kopf.` domains never get one.
 pub fn put_marker(patch: &mut Map<String, Value>, prefix: &str, body: &Value) {
     let name = format!("{prefix}/{MARKER}");
     let path = ["metadata", "annotations", &name];
@@ -120,7 +120,7 @@ pub fn put_marker(patch: &mut Map<String, Value>, prefix: &str, body: &Value) {
     }
 }
 
-/// The annotations that are content: without the state of any operator, and without noise.
+/// Returns the annotations that are content: without the state of any operator and without noise.
 pub fn content(all: &Map<String, Value>) -> Map<String, Value> {
     let marked: BTreeSet<&str> = all
         .keys()
@@ -138,13 +138,13 @@ pub fn content(all: &Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
-/// Whether the prefix is the default one or below it.
+/// Returns whether the prefix is the default one or a subdomain of it.
 fn is_ours(prefix: &str) -> bool {
     prefix.strip_suffix(PREFIX).is_some_and(|it| it.is_empty() || it.ends_with('.'))
 }
 
-/// The first characters; a negative count leaves out that many at the end. That is how slices of Python behave, and
-/// with long prefixes it decides about names.
+/// Returns the first `count` characters; a negative count drops that many at the end. Python slices behave this way, and it affects
+/// the names with long prefixes.
 fn head(text: &str, count: isize) -> String {
     let count = match usize::try_from(count) {
         Ok(count) => count,

@@ -1,30 +1,30 @@
-//! Whose finalizer is it? Two operators with the same finalizer, one that needs it and one that does not, would otherwise
-//! put it on and take it off for ever.
+//! Decides which operator owns a finalizer. Without it, two operators with the same finalizer, one that needs it and one that does
+//! not, would add and remove it endlessly.
 //!
-//! Nothing tells such an operator from a user who applies an older manifest, finalizer included. So a deletion waits for the
-//! other operator only while somebody does something to the object: see [`Quiet`].
+//! An operator that adds the finalizer again looks the same as a user who applies an older manifest, finalizer included. So a
+//! deletion waits for the other operator only as long as the object keeps changing: see [`Quiet`].
 
 use std::time::Duration;
 
-/// What we know about our finalizer on one object that none of our handlers needs.
+/// The state of our finalizer on one object that none of our handlers needs.
 ///
-/// An operator that was changed must release the objects that it held before. But a finalizer that comes back after that is
-/// not ours: somebody else with the same name needs it, and it stays until that one lets go.
+/// An operator that was changed must release the objects that it held before. But if the finalizer comes back after that, another
+/// operator with the same name needs it, and it stays until that operator removes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Claim {
-    /// As far as we know it is ours.
+    /// As far as we know, the finalizer is ours.
     #[default]
     Ours,
-    /// We have asked to take it off.
+    /// We have requested its removal.
     Releasing,
     /// We have seen the object without it after that.
     Released,
-    /// It came back.
+    /// It was added again.
     Foreign,
 }
 
 impl Claim {
-    /// The claim after an event. `required`: our handlers need the finalizer; `blocked`: it is on the object.
+    /// Returns the claim after an event. `required`: our handlers need the finalizer; `blocked`: the object has it.
     #[must_use]
     pub fn seen(self, required: bool, blocked: bool) -> Self {
         match (self, required, blocked) {
@@ -35,37 +35,37 @@ impl Claim {
         }
     }
 
-    /// Whether we may take it off.
+    /// Returns whether we may remove the finalizer.
     pub fn is_ours(self) -> bool {
         self != Claim::Foreign
     }
 }
 
-/// How long nothing must happen to an object that is being deleted before a foreign finalizer is taken off.
+/// Minimum time without a change of an object that is being deleted before a foreign finalizer is removed.
 const QUIET_MIN: Duration = Duration::from_secs(30);
-/// The same while handlers of somebody are in progress. Their operators write at least every ten minutes.
+/// The same while handlers of any operator are in progress. Their operators write at least every ten minutes.
 const QUIET_MIN_IN_PROGRESS: Duration = Duration::from_mins(11);
 
-/// Since when nothing has happened to an object that is being deleted, and that a foreign finalizer still holds.
+/// The time since the last change of an object that is being deleted and that only a foreign finalizer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quiet {
-    /// Another number for each state of the object.
+    /// A number that differs for each state of the object.
     state: u64,
     /// On the clock of the caller.
     since: Duration,
-    /// Handlers of somebody are in progress.
+    /// Handlers of any operator are in progress.
     in_progress: bool,
 }
 
 impl Quiet {
-    /// What is known after one more look. `state` is another number for each state of the object.
+    /// Returns the updated value after one more look at the object. `state` is a number that differs for each state of the object.
     #[must_use]
     pub fn seen(before: Option<Self>, state: u64, in_progress: bool, now: Duration) -> Self {
         let same = before.filter(|it| it.state == state);
         same.unwrap_or(Quiet { state, since: now, in_progress })
     }
 
-    /// Returns how long to wait before the finalizer may be taken off; zero if it may be now.
+    /// Returns how long to wait before the finalizer may be removed; zero if it may be removed now.
     pub fn remaining(&self, now: Duration) -> Duration {
         let least = if self.in_progress { QUIET_MIN_IN_PROGRESS } else { QUIET_MIN };
         self.since.saturating_add(least).saturating_sub(now)
@@ -79,7 +79,7 @@ mod tests {
     use super::{Claim, Quiet};
 
     #[test]
-    fn a_deletion_waits_as_long_as_somebody_does_something() {
+    fn a_deletion_waits_while_the_object_changes() {
         let second = Duration::from_secs;
         let quiet = Quiet::seen(None, 1, false, second(100));
         assert_eq!(quiet.remaining(second(110)), second(20));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finalizer_that_comes_back_is_of_somebody_else() {
+    fn a_finalizer_that_comes_back_is_foreign() {
         assert_eq!(after(&[(false, false), (false, true)]), Claim::Foreign);
         assert_eq!(after(&[(false, false), (false, true), (false, false)]), Claim::Foreign);
     }

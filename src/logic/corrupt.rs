@@ -1,14 +1,14 @@
-//! What is stored on an object cannot be read.
+//! Errors of stored state that cannot be read.
 
-/// State that somebody damaged. Handling such an object goes on only when it is repaired, so each text says where.
+/// Damaged state on an object. The object is not handled until it is repaired, so each message says where to look.
 #[derive(Debug, thiserror::Error)]
 pub enum CorruptState {
-    /// Not JSON at all.
+    /// Not JSON.
     #[error("read the state in {place}: not JSON; fix or remove it")]
     Json {
         /// The annotation or the field.
         place: String,
-        /// What the parser says.
+        /// The error of the parser.
         source: serde_json::Error,
     },
     /// JSON of the wrong shape.
@@ -16,10 +16,10 @@ pub enum CorruptState {
     Shape {
         /// The annotation or the field.
         place: String,
-        /// What should be there.
+        /// The expected type.
         expected: &'static str,
     },
-    /// A moment that is none.
+    /// A timestamp that cannot be parsed.
     #[error(
         "read the progress of handler '{id}': `{field}` is not a timestamp but {text}; fix or remove the record"
     )]
@@ -28,7 +28,7 @@ pub enum CorruptState {
         id: String,
         /// The field of the record.
         field: &'static str,
-        /// What is there instead.
+        /// The invalid value.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! A handler in plain data, for people and tools that look at declarations: only what was declared, nothing by default.
+//! Describes a handler as plain data, for people and tools: only what was declared, without defaults.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use super::{
     selector::{AnyName, Selector},
 };
 
-/// What a handler is declared with. The keys are those of the declaration; durations are seconds, a field is a list of keys.
+/// Returns what a handler is declared with. The keys are those of the declaration; durations are seconds, a field is a list of
+/// keys.
 pub fn describe(handler: &Handler) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("declaration".into(), handler.kind.declared_by().into());
@@ -29,7 +30,7 @@ pub fn describe(handler: &Handler) -> Map<String, Value> {
     fields
 }
 
-/// A selector in short: `kopfexamples.kopf.dev/v1`.
+/// Returns a short form of a selector, such as `kopfexamples.kopf.dev/v1`.
 pub fn resource(selector: &Selector) -> String {
     let named = [
         ("kind ", &selector.kind),
@@ -102,7 +103,7 @@ fn of_filters(filters: &Filters) -> Map<String, Value> {
     fields
 }
 
-/// `{"equals": …}`, `{"present": true}`, `{"present": false}` or `{"function": …}`
+/// Returns `{"equals": …}`, `{"present": true}`, `{"present": false}` or `{"function": …}`.
 fn of_criterion(criterion: &Criterion) -> Value {
     match criterion {
         Criterion::Equals(value) => json!({ "equals": value }),
@@ -112,7 +113,7 @@ fn of_criterion(criterion: &Criterion) -> Value {
     }
 }
 
-/// `all(is_big, not(is_old))`
+/// Returns a combination of functions as text, such as `all(is_big, not(is_old))`.
 fn of_callback(callback: &Callback) -> String {
     let joined = |all: &[Callback]| all.iter().map(of_callback).collect::<Vec<_>>().join(", ");
     match callback {

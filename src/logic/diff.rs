@@ -1,4 +1,4 @@
-//! What changed between two structures.
+//! Compares two structures.
 //!
 //! The contract is `tests/vectors/diff.json` and `diff-reduce.json`.
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use super::{fields, json};
 use crate::settings::FieldPath;
 
-/// Operations that turn the old structure into the new one; empty if nothing changed.
+/// Operations that turn the old structure into the new one; empty if they are equal.
 pub type Diff = Vec<DiffItem>;
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffItem {
-    /// What happened.
+    /// The kind of the operation.
     pub operation: Operation,
-    /// Where; empty is the whole structure.
+    /// The path; empty for the whole structure.
     pub field: FieldPath,
     /// Null for additions.
     pub old: Value,
@@ -26,16 +26,16 @@ pub struct DiffItem {
 /// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// There was nothing.
+    /// The field was added.
     Add,
-    /// There was something else.
+    /// The value was replaced.
     Change,
-    /// There is nothing any more.
+    /// The field was removed.
     Remove,
 }
 
 impl Operation {
-    /// The word used in kwargs.
+    /// Returns the word used in kwargs.
     pub fn as_str(self) -> &'static str {
         match self {
             Operation::Add => "add",
@@ -45,10 +45,10 @@ impl Operation {
     }
 }
 
-/// Which side decides what is compared.
+/// Determines which keys are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Both.
+    /// Keys of both structures.
     Full,
     /// Keys that only the new structure has are ignored.
     Left,
@@ -56,16 +56,16 @@ pub enum Scope {
     Right,
 }
 
-/// Compares two structures. Null is the same as absent; lists are compared as a whole.
+/// Compares two structures. Null counts as absent; lists are compared as a whole.
 pub fn diff(old: &Value, new: &Value) -> Diff {
     scoped(old, new, Scope::Full)
 }
 
-/// Compares what is in the scope.
+/// Compares two structures within a scope.
 ///
 /// On every level additions come first, then removals, then changes below common keys, each in the order of its map.
 ///
-/// Operations whose paths would take more than [`PATHS_MAX`] bytes together are one instead: the change of the whole.
+/// If the paths of all operations would take more than [`PATHS_MAX`] bytes together, the result is a single change of the whole.
 pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
     let mut walk = Walk { scope, path: Vec::new(), room: PATHS_MAX, found: Diff::new() };
     if walk.compare(old, new) == Room::Left {
@@ -79,11 +79,11 @@ pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
     }]
 }
 
-/// Bytes of the paths of all operations: each has the keys above it, so a key of a megabyte above many fields would fill the
-/// memory. The largest objects of a cluster take a tenth of this.
+/// Maximum bytes of the paths of all operations. Each path repeats the keys above it, so a key of 1 MiB above many fields would
+/// fill the memory. The largest objects of a cluster take a tenth of this.
 const PATHS_MAX: usize = 16 << 20;
 
-/// The same changes as seen from a field: those below it, and its part of those above it.
+/// Returns the same changes as seen from a field: those below it, and its part of those above it.
 pub fn reduce(changes: &Diff, field: &[String]) -> Diff {
     let mut reduced = Diff::new();
     for item in changes {
@@ -97,17 +97,17 @@ pub fn reduce(changes: &Diff, field: &[String]) -> Diff {
     reduced
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 struct Walk<'a> {
     scope: Scope,
-    /// Borrowed: most of what is compared is equal, and its path is of no interest.
+    /// Borrowed: most compared values are equal, and their paths are not needed.
     path: Vec<&'a str>,
     /// Bytes that paths may still take.
     room: usize,
     found: Diff,
 }
 
-/// Whether there is room for more paths.
+/// Whether more paths fit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Left,
@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
             (Value::Null, Value::Null) => Room::Left,
             (Value::Null, _) => self.report(Operation::Add, old, new),
             (_, Value::Null) => self.report(Operation::Remove, old, new),
-            // Two equal maps have nothing to report below either, so their equality needs no look of its own.
+            // Two equal maps produce no operations below them either, so their equality is not checked separately.
             (Value::Object(old), Value::Object(new)) => self.compare_maps(old, new),
             _ if json::equal(old, new) => Room::Left,
             _ => self.report(Operation::Change, old, new),
@@ -159,7 +159,7 @@ impl<'a> Walk<'a> {
         Room::Left
     }
 }
-/// As log lines show it: one `(operation, field, old, new)` after the other.
+/// Formats a diff for log lines: one `(operation field: old -> new)` after the other.
 pub fn to_text(diff: &Diff) -> String {
     let item = |it: &DiffItem| {
         let (operation, field) = (it.operation.as_str(), it.field.join("."));

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// What is expected, for messages.
+/// The accepted forms, for messages.
 pub const EXPECTED: &str = "seconds or a duration such as \"10m\"";
 
-/// The longer unit goes first where one ends with the other.
+/// A longer unit comes first if it ends with a shorter one.
 const UNITS: [(&str, f64); 5] =
     [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-/// The longest there is. More than a century is a mistake, and sums with the present time must not overflow.
+/// Maximum duration. More than a century is a mistake, and sums with the current time must not overflow.
 const MAX: Duration = Duration::from_hours(100 * 366 * 24);
 
-/// Reads a duration; `None` if it is none, or negative, or more than a century.
+/// Reads a duration; `None` if the value is invalid, negative or more than a century.
 pub fn parse(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::Number(it) => it.as_f64()?,
@@ -28,13 +28,13 @@ pub fn parse(value: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|it| *it <= MAX)
 }
 
-/// Returns whether a value is a number, or begins with one, below zero.
+/// Returns whether a value is a number below zero, or a string that begins with one.
 pub fn is_negative(value: &Value) -> bool {
     let is_below_zero = value.as_f64().is_some_and(|it| it < 0.0);
     is_below_zero || value.as_str().is_some_and(|it| it.trim_start().starts_with('-'))
 }
 
-/// Seconds, without a fraction if there is none.
+/// Returns seconds, without a fraction if possible.
 pub fn to_json(duration: Duration) -> Value {
     if duration.subsec_nanos() == 0 {
         duration.as_secs().into()
@@ -50,7 +50,7 @@ mod tests {
     use super::{Duration, parse, to_json};
 
     #[test]
-    fn seconds_and_units_are_read_and_nonsense_is_not() {
+    fn seconds_and_units_are_read_and_invalid_text_is_not() {
         for (value, expected) in [
             (json!(0), Duration::ZERO),
             (json!(1.5), Duration::from_millis(1500)),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_seconds_are_whole_numbers() {
+    fn whole_seconds_are_integers() {
         assert_eq!(to_json(Duration::from_secs(5)), json!(5));
         assert_eq!(to_json(Duration::from_millis(100)), json!(0.1));
     }

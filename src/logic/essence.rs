@@ -1,9 +1,9 @@
-//! The part of an object whose changes matter.
+//! The part of an object whose changes are relevant.
 //!
-//! The contract is `tests/vectors/essence.json`. Two essences are compared to detect a change, and the last handled one is
-//! stored on the object, so what counts as content must be the same in all versions and in all operators.
+//! The contract is `tests/vectors/essence.json`. Two essences are compared to detect a change, and the last handled one is stored
+//! on the object, so all versions and all operators must agree on what counts as content.
 //!
-//! An extra field below something that is not a map reads as absent; Kopf fails on such objects for ever.
+//! An extra field below something that is not a map counts as absent; Kopf fails on such objects permanently.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::settings::{
 /// Top-level keys that are not content; labels and annotations are taken from the metadata.
 const SYSTEM: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// The essence of an object as it is compared and stored: built, then cleared.
+/// Returns the essence of an object as it is compared and stored: built, then cleared.
 ///
 /// `extra` are the fields that handlers of the resource watch, wherever they are.
 pub fn of(persistence: &Persistence, body: &Value, extra: &BTreeSet<FieldPath>) -> Value {
@@ -26,7 +26,7 @@ pub fn of(persistence: &Persistence, body: &Value, extra: &BTreeSet<FieldPath>) 
     clear(&persistence.progress_storage, built)
 }
 
-/// The essence without what the storage of essences itself put on the object.
+/// Returns the essence without what the storage of essences itself adds to the object.
 pub fn build(storage: &DiffBaseStorage, body: &Value, extra: &BTreeSet<FieldPath>) -> Value {
     match storage {
         DiffBaseStorage::Annotations(own) => {
@@ -40,7 +40,7 @@ pub fn build(storage: &DiffBaseStorage, body: &Value, extra: &BTreeSet<FieldPath
             remove_field(&mut essence, &own.field);
             Value::Object(essence)
         }
-        // Each storage takes the essence of the one before for a body.
+        // Each storage takes the essence of the previous one as its body.
         DiffBaseStorage::Multi(storages) => {
             let whole = Value::Object(content(body, extra, &[]));
             storages.iter().fold(whole, |essence, it| build(it, &essence, extra))
@@ -48,7 +48,7 @@ pub fn build(storage: &DiffBaseStorage, body: &Value, extra: &BTreeSet<FieldPath
     }
 }
 
-/// The essence without what the storage of progress puts on objects. Also for essences that older versions stored.
+/// Removes what the storage of progress adds to objects. Also for essences that older versions stored.
 pub fn clear(storage: &ProgressStorage, essence: Value) -> Value {
     let Value::Object(mut essence) = essence else { return essence };
     clear_map(storage, &mut essence);
@@ -83,7 +83,7 @@ fn clear_annotations(own: &AnnotationsProgress, essence: &mut Map<String, Value>
     remove_empty(essence);
 }
 
-/// What all storages agree on, in one pass over the body: only what stays is copied.
+/// Returns the content that all storages agree on, in one pass over the body: only the content is copied.
 fn content(body: &Value, extra: &BTreeSet<FieldPath>, ignored: &[FieldPath]) -> Map<String, Value> {
     let mut essence = Map::new();
     let top = body.as_object().into_iter().flatten();
@@ -105,7 +105,7 @@ fn content(body: &Value, extra: &BTreeSet<FieldPath>, ignored: &[FieldPath]) -> 
     essence
 }
 
-/// Labels and annotations that are content.
+/// Returns the labels and annotations that are content.
 fn metadata(body: &Value) -> Option<Map<String, Value>> {
     let source = body.get("metadata")?;
     let mut metadata = Map::new();
@@ -118,7 +118,7 @@ fn metadata(body: &Value) -> Option<Map<String, Value>> {
     Some(metadata)
 }
 
-/// Matters for prefixes that are not known to be of an operator.
+/// Removes our own annotations. Needed for prefixes that are not recognized as those of an operator.
 fn remove_annotations(essence: &mut Map<String, Value>, own: &AnnotationsDiffBase, body: &Value) {
     if let Some(annotations) = annotations_mut(essence) {
         for name in annotations::names(&own.prefix, &own.key, own.v1, body) {
@@ -127,7 +127,7 @@ fn remove_annotations(essence: &mut Map<String, Value>, own: &AnnotationsDiffBas
     }
 }
 
-/// Only these: an empty spec is content.
+/// Removes empty labels, annotations and metadata only: an empty spec is content.
 fn remove_empty(essence: &mut Map<String, Value>) {
     if let Some(metadata) = essence.get_mut("metadata").and_then(Value::as_object_mut) {
         remove_falsy(metadata, "annotations");
@@ -143,7 +143,7 @@ fn remove_falsy(map: &mut Map<String, Value>, key: &str) {
     }
 }
 
-/// Skips what cannot be removed: a part of a list or of a scalar, or the whole essence.
+/// Removes a field. Skips those that cannot be removed: part of a list or of a scalar, or the whole essence.
 fn remove_field(essence: &mut Map<String, Value>, path: &[String]) {
     fields::remove(essence, path).unwrap_or_default();
 }

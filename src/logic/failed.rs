@@ -1,7 +1,7 @@
 //! Handlers that have failed permanently, stored on their object, so that they are retried once their code has changed, also after
 //! a restart.
 //!
-//! Kopf ignores the annotation, and it is no part of the essence.
+//! Kopf ignores the annotation, and it is not part of the essence.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::settings::{Persistence, ProgressStorage, RetryFailed};
 /// The name of the annotation, after the prefix.
 const NAME: &str = "kopf-failed";
 
-/// The most handlers that are noted on one object.
+/// Maximum number of handlers that are recorded on one object.
 const HANDLERS_MAX: usize = 20;
 
-/// The longest message of one, in bytes.
+/// Maximum length of a message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 200;
 
 /// The handlers that have failed on one object, by id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failed(IndexMap<String, Failure>);
 
-/// How one of them has failed.
+/// How one of them failed.
 #[derive(Clone, Debug, PartialEq)]
 struct Failure {
     /// The fingerprint of its code.
     code: String,
-    /// What it was called for.
+    /// The reason for which it was called.
     reason: Reason,
     /// It raised `PermanentError`, see [`RetryFailed`].
     is_permanent: bool,
@@ -39,7 +39,7 @@ struct Failure {
 }
 
 impl Failed {
-    /// Reads what is noted on an object. What cannot be read is as good as nothing.
+    /// Reads the failures recorded on an object. Those that cannot be read are ignored.
     pub fn of(persistence: &Persistence, body: &Value) -> Self {
         let Some(name) = annotation(persistence) else { return Failed::default() };
         let text = annotations::text(body, &name);
@@ -53,8 +53,8 @@ impl Failed {
         self.0.is_empty()
     }
 
-    /// Returns the handlers that have failed with other code than they have now, and for what they are to be called. All of them
-    /// were called for the same.
+    /// Returns the handlers that failed with other code than their current one, and the reason to call them for. All of them were
+    /// called for the same reason.
     pub fn edited(
         &self,
         handlers: &[Arc<Handler>],
@@ -75,7 +75,7 @@ impl Failed {
         Some((reason, edited))
     }
 
-    /// Notes how those handlers have ended that were called, and forgets those that do not exist any more.
+    /// Records how the called handlers ended, and removes those that no longer exist.
     pub fn note(
         &mut self,
         state: &State,
@@ -105,7 +105,7 @@ impl Failed {
         }
     }
 
-    /// Adds it to a patch.
+    /// Adds the failures to a patch.
     pub fn store(&self, persistence: &Persistence, body: &Value, patch: &mut Map<String, Value>) {
         let Some(name) = annotation(persistence) else { return };
         let path = ["metadata", "annotations", &name];
@@ -147,7 +147,7 @@ fn fingerprint(handler: &Handler) -> String {
     format!("{:016x}", handler.code)
 }
 
-/// The name of the annotation; `None` if it is not wanted, or annotations are not used at all.
+/// Returns the name of the annotation; `None` if it is disabled, or if annotations are not used at all.
 fn annotation(persistence: &Persistence) -> Option<String> {
     let prefix = persistence.remember_failures.then(|| prefix(&persistence.progress_storage))??;
     Some(format!("{prefix}/{NAME}"))

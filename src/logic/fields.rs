@@ -1,6 +1,6 @@
-//! Paths into structures: finding, setting and removing what is at `spec.field`.
+//! Paths into structures: reads, sets and removes the value at `spec.field`.
 //!
-//! The contract is `tests/vectors/dicts-utils.json`. Only maps are walked through: lists and scalars have no fields.
+//! The contract is `tests/vectors/dicts-utils.json`. Only maps are traversed: lists and scalars have no fields.
 
 use serde_json::{Map, Value};
 
@@ -9,21 +9,21 @@ use crate::settings::FieldPath;
 /// Why a field cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// Neither text nor a list of strings.
-    #[error("a field is a text such as `spec.field` or a list of keys, not {0}")]
+    /// Neither a string nor a list of strings.
+    #[error("a field must be a string such as `spec.field` or a list of keys, not {0}")]
     Malformed(Value),
-    /// The key is not there.
+    /// The key is absent.
     #[error("there is no field {0:?}")]
     Absent(String),
-    /// Something on the way is not a map.
+    /// A value on the path is not a map.
     #[error("there is no map to look for the field {0:?} in")]
     NotMap(String),
     /// The whole structure cannot be set or removed.
-    #[error("a field is needed here, not the whole structure")]
+    #[error("expected a field, not the whole structure")]
     Root,
 }
 
-/// Reads a field as users write it: nothing is the root, a text is split at its dots, a list is taken as it is.
+/// Reads a field as users write it: null is the root, a string is split at its dots, a list is taken unchanged.
 pub fn parse(field: &Value) -> Result<FieldPath, FieldError> {
     let malformed = || FieldError::Malformed(field.clone());
     match field {
@@ -36,23 +36,23 @@ pub fn parse(field: &Value) -> Result<FieldPath, FieldError> {
     }
 }
 
-/// A dotted text as a path. Dots cannot be escaped: keys with dots need a list.
+/// Splits a dotted path. Dots cannot be escaped: keys with dots need a list.
 pub fn split(text: &str) -> FieldPath {
     text.split('.').map(str::to_owned).collect()
 }
 
-/// What is at the path, if all of the path is there. A null at the end is there.
+/// Returns the value at the path, if the whole path exists. A null at the end exists.
 pub fn get<'a, K: AsRef<str>>(root: &'a Value, path: &[K]) -> Option<&'a Value> {
     path.iter().try_fold(root, |value, key| value.as_object()?.get(key.as_ref()))
 }
 
-/// The same in a map that is not a value by itself.
+/// Returns the value at the path in a map.
 pub fn get_in<'a, K: AsRef<str>>(root: &'a Map<String, Value>, path: &[K]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     get(root.get(first.as_ref())?, rest)
 }
 
-/// What is at the path; tells what is wrong if it is not there.
+/// Returns the value at the path, or an error that says what is missing.
 pub fn resolve<'a>(root: &'a Value, path: &[String]) -> Result<&'a Value, FieldError> {
     path.iter().try_fold(root, |value, key| {
         let map = value.as_object().ok_or_else(|| FieldError::NotMap(key.clone()))?;
@@ -60,7 +60,7 @@ pub fn resolve<'a>(root: &'a Value, path: &[String]) -> Result<&'a Value, FieldE
     })
 }
 
-/// Sets a field and makes the missing maps above it.
+/// Sets a field and creates the missing maps above it.
 pub fn ensure(
     root: &mut Map<String, Value>,
     path: &[String],
@@ -76,7 +76,7 @@ pub fn ensure(
     Ok(())
 }
 
-/// Sets a field at any price: whatever is not a map on the way is replaced by one. The root itself cannot be set.
+/// Sets a field unconditionally: anything on the path that is not a map is replaced by one. The root itself cannot be set.
 pub fn put<K: AsRef<str>>(root: &mut Map<String, Value>, path: &[K], value: Value) {
     match path {
         [] => {}
@@ -96,7 +96,7 @@ pub fn put<K: AsRef<str>>(root: &mut Map<String, Value>, path: &[K], value: Valu
     }
 }
 
-/// Removes a field, then the maps above it that are empty now, or were before. What is not there needs no removal.
+/// Removes a field, then the maps above it that are empty now, or were before. An absent field is no error.
 pub fn remove<K: AsRef<str>>(root: &mut Map<String, Value>, path: &[K]) -> Result<(), FieldError> {
     let (first, rest) = path.split_first().ok_or(FieldError::Root)?;
     let key = first.as_ref();
@@ -113,7 +113,7 @@ pub fn remove<K: AsRef<str>>(root: &mut Map<String, Value>, path: &[K]) -> Resul
     Ok(())
 }
 
-/// Copies the fields that are there from one structure to the other.
+/// Copies the fields that exist from one structure to the other.
 pub fn cherrypick(
     source: &Value,
     target: &mut Map<String, Value>,
@@ -129,7 +129,7 @@ pub fn cherrypick(
     Ok(())
 }
 
-/// All maps of nested lists, each followed by what is in its `nested` fields.
+/// Returns all maps of nested lists, each followed by the maps in its `nested` fields.
 pub fn walk<'a>(objects: &'a Value, nested: &[FieldPath]) -> Result<Vec<&'a Value>, FieldError> {
     let mut found = Vec::new();
     walk_into(&mut found, objects, nested)?;

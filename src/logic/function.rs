@@ -1,70 +1,71 @@
-//! A reference to a function that lives in a script.
+//! A reference to a function of a script.
 //!
-//! The inner side passes it around, compares it and gives it back to the scripts' side; it never looks inside.
+//! Only the scripting side looks inside; all other modules store it, compare it and pass it back.
 
 use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 
-/// One loaded script: unique in the life of the process, also across reloads.
+/// The number of a loaded script: unique for the lifetime of the process, also across reloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScriptId(pub u32);
 
-/// What a function lives in: its script's engine, which goes when nobody holds it any more. Only the scripts' side looks inside.
-pub type Home = Arc<dyn Any + Send + Sync>;
+/// The owner of a function: the engine of its script, which is dropped with the last reference. Only the scripting side looks
+/// inside.
+pub type Owner = Arc<dyn Any + Send + Sync>;
 
-/// A function of a script. Two references are equal if they mean the same function of the same loaded script.
+/// A function of a script. Two references are equal if they refer to the same function of the same loaded script.
 #[derive(Clone)]
 pub struct Function {
     /// The script that defined it.
     pub script: ScriptId,
-    /// Its place in that script's table of functions.
+    /// Its index in that script's table of functions.
     pub slot: u32,
     /// The name it was defined with; empty for anonymous functions.
     pub name: Arc<str>,
-    /// Behind one pointer, since functions are a part of much.
+    /// Behind one pointer, because functions are part of many structures.
     kept: Option<Arc<Kept>>,
 }
 
-/// What lives as long as a function and its clones.
+/// Values that live as long as a function and its clones.
 #[derive(Clone, Default)]
 struct Kept {
     /// The engine frees the slot when the last reference goes.
     #[expect(dead_code, reason = "it is there to be dropped")]
     slot: Option<Arc<dyn Any + Send + Sync>>,
-    /// See [`Function::at_home`].
-    home: Option<Home>,
+    /// See [`Function::with_owner`].
+    owner: Option<Owner>,
 }
 
 impl Function {
-    /// A function whose slot is never freed before its script is.
+    /// Returns a function whose slot is freed only with its script.
     pub fn new(script: ScriptId, slot: u32, name: impl Into<Arc<str>>) -> Self {
         Function { script, slot, name: name.into(), kept: None }
     }
 
-    /// Ties the life of something (a slot in a VM) to this reference and its clones.
+    /// Ties the lifetime of a guard (a slot in a VM) to this reference and its clones.
     #[must_use]
     pub fn keeping(self, guard: Arc<dyn Any + Send + Sync>) -> Self {
         let kept = Kept { slot: Some(guard), ..self.kept() };
         Function { kept: Some(Arc::new(kept)), ..self }
     }
 
-    /// The same, and its script lives as long as this reference and its clones.
+    /// Keeps the script alive as long as this reference and its clones.
     ///
-    /// Not for references that scripts can hold on to: a script would keep itself alive.
+    /// Not for references that scripts can store: a script would keep itself alive.
     #[must_use]
-    pub fn at_home(self, home: &Home) -> Self {
-        let kept = Kept { home: Some(Arc::clone(home)), ..self.kept() };
+    pub fn with_owner(self, owner: &Owner) -> Self {
+        let kept = Kept { owner: Some(Arc::clone(owner)), ..self.kept() };
         Function { kept: Some(Arc::new(kept)), ..self }
     }
 
-    /// The same, and it keeps nothing: somebody else has to.
+    /// Returns a reference that keeps nothing alive.
     #[must_use]
-    pub fn loose(self) -> Self {
+    pub fn without_owner(self) -> Self {
         Function { kept: None, ..self }
     }
 
-    /// What [`Function::at_home`] has tied to it.
-    pub fn home(&self) -> Option<&Home> {
-        self.kept.as_ref()?.home.as_ref()
+    /// Returns what [`Function::with_owner`] has tied to it.
+    pub fn owner(&self) -> Option<&Owner> {
+        self.kept.as_ref()?.owner.as_ref()
     }
 
     fn kept(&self) -> Kept {

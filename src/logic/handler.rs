@@ -1,4 +1,4 @@
-//! A declared handler: what it reacts to, and how its calls are treated.
+//! A declared handler: what it reacts to, and how it is called.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::settings::FieldPath;
 
-/// The declaration a handler was made with.
+/// The declaration that created a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// `on_create`
@@ -51,35 +51,35 @@ pub enum Kind {
     Mutate,
 }
 
-/// Handlers of one category are selected and called alike.
+/// Handlers of one category are selected and called in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
-    /// Of the operator itself.
+    /// Called for the operator itself.
     Activity,
-    /// Fill in-memory tables.
+    /// Fill in-memory indexes.
     Indexing,
     /// See raw watch events.
     Watching,
     /// Run in the background of an object.
     Spawning,
-    /// React to changes; their progress is kept on the object.
+    /// React to changes; their progress is stored on the object.
     Changing,
     /// Answer admission requests.
     Admission,
 }
 
-/// What an error that is neither temporary nor permanent by its own word means.
+/// How an error is treated that is neither temporary nor permanent by its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorsMode {
-    /// Log it and go on as if the handler succeeded.
+    /// Log it and continue as if the handler had succeeded.
     Ignored,
     /// Retry.
     Temporary,
-    /// Give up.
+    /// Fail permanently.
     Permanent,
 }
 
-/// A condition that is computed by scripts.
+/// A filter function of a script, or a combination of filter functions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Callback {
     /// One function.
@@ -94,89 +94,89 @@ pub enum Callback {
     Not(Box<Callback>),
 }
 
-/// A condition on one value.
+/// A filter on one value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Criterion {
-    /// Present with this very value.
+    /// Present with exactly this value.
     Equals(Value),
     /// Present with any value.
     Present,
-    /// Not there at all.
+    /// Absent.
     Absent,
-    /// As a function decides.
+    /// Decided by a function.
     Callback(Callback),
 }
 
-/// Which objects and changes a handler wants.
+/// The filters of a handler: which objects and changes it wants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filters {
     /// By label, in the order of declaration.
     pub labels: Vec<(String, Criterion)>,
     /// By annotation, in the order of declaration.
     pub annotations: Vec<(String, Criterion)>,
-    /// The field that `value`, `old` and `new` look at; `None` is the whole object.
+    /// The field that `value`, `old` and `new` apply to; `None` is the whole object.
     pub field: Option<FieldPath>,
-    /// On the present value of the field.
+    /// For the current value of the field.
     pub value: Option<Criterion>,
-    /// On the value before the change.
+    /// For the value before the change.
     pub old: Option<Criterion>,
-    /// On the value after the change.
+    /// For the value after the change.
     pub new: Option<Criterion>,
-    /// On everything.
+    /// For the whole object.
     pub when: Option<Callback>,
 }
 
-/// How calls of a handler are limited and repeated.
+/// Limits of the calls of a handler, and how they are retried.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// `None`: as usual for the category.
+    /// `None`: the default of the category.
     pub errors: Option<ErrorsMode>,
     /// From the first attempt on, retries and pauses included.
     pub timeout: Option<Duration>,
-    /// The most calls.
+    /// Maximum number of attempts.
     pub retries: Option<u64>,
-    /// The pause before an arbitrary error is retried.
+    /// The pause before the retry after an arbitrary error.
     pub backoff: Option<Duration>,
 }
 
 /// The options of daemons and timers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Background {
-    /// Wait this long before the first call.
+    /// The delay of the first call.
     pub initial_delay: Option<InitialDelay>,
     /// Timers: the pause between calls.
     pub interval: Option<Duration>,
-    /// Timers: keep to the grid of the interval.
+    /// Timers: align calls to multiples of the interval.
     pub sharp: bool,
-    /// Timers: only when the object did not change for this long.
+    /// Timers: call only if the object has not changed for this long.
     pub idle: Option<Duration>,
-    /// Daemons: how long a graceful exit may take.
+    /// Daemons: time allowed for a graceful exit.
     pub cancellation_backoff: Option<Duration>,
-    /// Daemons: how long a forced exit may take.
+    /// Daemons: time allowed for a forced exit.
     pub cancellation_timeout: Option<Duration>,
-    /// Daemons: how often to look whether it has ended.
+    /// Daemons: how often to check whether it has exited.
     pub cancellation_polling: Option<Duration>,
 }
 
 /// The options of admission handlers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Admission {
-    /// Only these requests; empty is all of them.
+    /// The operations it handles; empty is all of them.
     pub operations: Vec<String>,
-    /// Only this subresource; `*` is any, `None` is the object itself.
+    /// The subresource it handles; `*` is any, `None` is the object itself.
     pub subresource: Option<String>,
-    /// Stays configured after the operator exits.
+    /// The webhook configuration stays after the operator exits.
     pub persistent: bool,
-    /// Changes something outside, except in dry runs.
+    /// The handler has side effects, except in dry runs.
     pub side_effects: bool,
-    /// Objects are admitted when the webhook cannot be reached.
+    /// Objects are admitted if the webhook cannot be reached.
     pub ignore_failures: bool,
 }
 
 /// A fixed delay, or one computed from the object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InitialDelay {
-    /// Always the same.
+    /// The same for all objects.
     Fixed(Duration),
     /// A function that returns seconds.
     Computed(Function),
@@ -185,71 +185,70 @@ pub enum InitialDelay {
 /// A declared script function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handler {
-    /// Names the handler in logs, in stored progress and in results. Stable across restarts and languages.
+    /// Identifies the handler in logs, in stored progress and in results. Stable across restarts and languages.
     pub id: Arc<str>,
-    /// What is called.
+    /// The function to call.
     pub function: Function,
-    /// How it was declared.
+    /// The declaration.
     pub kind: Kind,
-    /// Which resources; `None` for activities and sub-handlers.
+    /// The resources; `None` for activities and sub-handlers.
     pub selector: Option<Selector>,
-    /// Which objects.
+    /// The objects and changes.
     pub filters: Filters,
-    /// Limits and repeats.
+    /// Timeout and retries.
     pub limits: Limits,
     /// The `param` kwarg.
     pub param: Option<Value>,
     /// `on_resume`: also for objects that are being deleted.
     pub deleted: bool,
-    /// `on_delete`: does not hold the object by itself.
+    /// `on_delete`: adds no finalizer by itself.
     pub optional: bool,
     /// Sub-handlers: whether the parent reacts to changes of a field.
     pub parent_needs_change: bool,
-    /// Sub-handlers: how many handlers are around it.
+    /// Sub-handlers: the nesting level.
     pub level: u8,
-    /// Daemons and timers.
+    /// Options of daemons and timers.
     pub background: Background,
-    /// Admission handlers.
+    /// Options of admission handlers.
     pub admission: Admission,
-    /// Where it was declared, `file:line`; for messages only.
+    /// The location of the declaration, `file:line`; for messages only.
     pub location: Arc<str>,
-    /// What its function does, as a fingerprint of its code and of what that refers to. Equal in two generations if nothing of
-    /// it was edited; 0 if nobody can tell.
+    /// A fingerprint of the code of its function and of everything that the code refers to. Equal in two generations if none of it
+    /// was edited; 0 if unknown.
     pub code: u64,
-    /// The same of its selector alone, and of its filters alone: so that functions in them, which differ in two generations, can
-    /// be told to be the same.
+    /// Fingerprints of its selector and of its filters, which show whether functions in them are unchanged in another generation.
     pub parts: Parts,
-    /// The same handler with functions that do not keep their script; see [`Handler::inside`].
-    pub(super) inside: Option<Arc<Handler>>,
+    /// The same handler with functions that do not keep their script alive; see [`Handler::for_scripts`].
+    pub(super) for_scripts: Option<Arc<Handler>>,
 }
 
-/// Fingerprints of parts of a declaration; 0 if nobody can tell.
+/// Fingerprints of parts of a declaration; 0 if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Which resources it wants.
+    /// The selector.
     pub selector: u64,
-    /// Which objects and changes.
+    /// The filters.
     pub filters: u64,
 }
 
-/// Tells a handler from others, and from itself as it is after an edit, without keeping anything of its script.
+/// Identifies a handler and its code without keeping its script alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     id: Arc<str>,
     kind: Kind,
     code: u64,
-    /// Where it is loaded: what counts if nobody can tell the code.
+    /// The loaded function: compared if the fingerprint of the code is unknown.
     place: (ScriptId, u32),
 }
 
 impl Kind {
-    /// The word of the declaration: the name of anonymous functions.
+    /// Returns the short name of the declaration, which is also the name of anonymous functions.
     pub fn name(self) -> &'static str {
         let function = self.declared_by();
         function.strip_prefix("on_").unwrap_or(function)
     }
 
-    /// The function of `kopf` that declares it.
+    /// Returns the function of `kopf` that declares it.
     pub fn declared_by(self) -> &'static str {
         match self {
             Kind::Create => "on_create",
@@ -272,7 +271,7 @@ impl Kind {
         }
     }
 
-    /// The category it belongs to.
+    /// Returns its category.
     pub fn category(self) -> Category {
         match self {
             Kind::Create | Kind::Update | Kind::Delete | Kind::Resume | Kind::Field | Kind::Sub => {
@@ -290,7 +289,7 @@ impl Kind {
 }
 
 impl Category {
-    /// The mode of handlers that do not say.
+    /// Returns the error mode of handlers that do not set one.
     pub fn default_errors(self) -> ErrorsMode {
         match self {
             Category::Indexing | Category::Watching => ErrorsMode::Ignored,
@@ -301,9 +300,9 @@ impl Category {
 }
 
 impl Handler {
-    /// Whether it is declared as this one is: what is kept of the one belongs to the other.
+    /// Returns whether both have the same declaration, so that state stored for one belongs to the other.
     ///
-    /// Functions are functions here: which one a selector has says its code.
+    /// Does not compare the functions of selectors: their fingerprints are a part of the code.
     pub fn is_namesake(&self, other: &Handler) -> bool {
         let selects_alike = match (&self.selector, &other.selector) {
             (Some(one), Some(other)) => one.is_alike(other),
@@ -313,38 +312,38 @@ impl Handler {
         self.id == other.id && self.kind == other.kind && selects_alike
     }
 
-    /// Whether both want the same resources for certain, also if functions of two generations choose them.
+    /// Returns whether both certainly select the same resources, even if the functions belong to two generations.
     pub fn selects_same(&self, other: &Handler) -> bool {
         let is_edited = self.parts.selector == 0 || self.parts.selector != other.parts.selector;
         self.selector == other.selector || (!is_edited && self.is_namesake(other))
     }
 
-    /// Whether both want the same objects and changes of a resource for certain, also if functions of two generations choose them.
+    /// Returns whether both certainly filter alike, even if the functions belong to two generations.
     pub fn filters_same(&self, other: &Handler) -> bool {
         let is_edited = self.parts.filters == 0 || self.parts.filters != other.parts.filters;
         self.filters == other.filters || (!is_edited && self.filters.is_alike(&other.filters))
     }
 
-    /// Whether it does the same as this one of another generation, so that it need not start anew. In doubt it does not.
+    /// Returns whether it does the same as this handler of another generation, so that it need not restart. False if unknown.
     pub fn is_same(&self, other: &Handler) -> bool {
-        // The code covers the declaration and thus the options.
+        // The fingerprint covers the declaration and thus the options.
         let does_the_same =
             self.function == other.function || (self.code != 0 && self.code == other.code);
         self.is_namesake(other) && does_the_same
     }
 
-    /// What is left to remember it by.
+    /// Returns what identifies the handler and its code.
     pub fn mark(&self) -> Mark {
         let place = (self.function.script, self.function.slot);
         Mark { id: Arc::clone(&self.id), kind: self.kind, code: self.code, place }
     }
 
-    /// What an arbitrary error means for it.
+    /// Returns how it treats arbitrary errors.
     pub fn errors(&self) -> ErrorsMode {
         self.limits.errors.unwrap_or(self.kind.category().default_errors())
     }
 
-    /// The reason it is limited to, if any.
+    /// Returns the only reason it is called for, if there is one.
     pub fn reason(&self) -> Option<Reason> {
         let limited = [
             (Kind::Create, Reason::Create),
@@ -354,18 +353,18 @@ impl Handler {
         limited.into_iter().find(|(kind, _)| *kind == self.kind).map(|(_, reason)| reason)
     }
 
-    /// Whether it runs only for objects that are new to this process.
+    /// Returns whether it runs only for objects that are new to this process.
     pub fn is_initial(&self) -> bool {
         self.kind == Kind::Resume
     }
 
-    /// Whether its field must have changed.
+    /// Returns whether it runs only if its field has changed.
     pub fn needs_change(&self) -> bool {
         matches!(self.kind, Kind::Update | Kind::Field)
             || (self.kind == Kind::Sub && self.parent_needs_change)
     }
 
-    /// Whether objects must not go before it had its say.
+    /// Returns whether objects must have the finalizer for it.
     pub fn requires_finalizer(&self) -> bool {
         matches!(self.kind, Kind::Daemon | Kind::Timer)
             || (self.kind == Kind::Delete && !self.optional)
@@ -373,17 +372,17 @@ impl Handler {
 }
 
 impl Mark {
-    /// The id of the handler.
+    /// Returns the id of the handler.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
 
-    /// Whether the handler is declared as the one that is remembered, by kind and id.
+    /// Returns whether the handler has the same kind and id.
     pub fn is_namesake_of(&self, handler: &Handler) -> bool {
         self.id == handler.id && self.kind == handler.kind
     }
 
-    /// Whether the handler does the same as the one that is remembered. In doubt it does not.
+    /// Returns whether the handler has the same code. False if unknown.
     pub fn is_of(&self, handler: &Handler) -> bool {
         let Mark { id, kind, code, place } = handler.mark();
         let does_the_same = self.place == place || (code != 0 && self.code == code);
@@ -392,7 +391,7 @@ impl Mark {
 }
 
 impl fmt::Display for Handler {
-    /// As log lines call it: `Handler 'create_fn'`.
+    /// Formats the handler for log lines: `Handler 'create_fn'`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let noun = match self.kind.category() {
             Category::Activity => "Activity",

@@ -1,7 +1,7 @@
-//! Helpers for objects that belong to another one: labels, names, namespaces, owner references.
+//! Helpers for dependent objects: labels, names, namespaces, owner references.
 //!
-//! They change objects that a script is about to send; nothing is sent here. A function takes one object, or lists of
-//! objects nested to any depth, in which nulls are skipped. The contract is `tests/vectors/hierarchies.json`.
+//! They change objects that a script is about to send; nothing is sent here. Each function takes one object, or lists of objects
+//! nested to any depth, in which nulls are skipped. The contract is `tests/vectors/hierarchies.json`.
 
 use std::fmt;
 
@@ -10,54 +10,54 @@ use serde_json::{Map, Value};
 use super::reference::{self, Ownership};
 use crate::settings::FieldPath;
 
-/// Why objects cannot be changed so.
+/// Why objects cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HierarchyError {
     /// No owner was given, and no object is being handled.
     NoOwner,
     /// No name was given, and the owner has none.
     NoName,
-    /// Labels that are not a map.
+    /// The labels are not a map.
     LabelsNotMap,
-    /// Something that is not an object, in place of one.
+    /// A value that is not an object where one is expected.
     NotObject,
-    /// Something that is not a map on the way to this key.
+    /// A value on the path to this key is not a map.
     NotMap(String),
 }
 
 /// How objects are adopted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adoption {
-    /// Overwrite what the objects say themselves.
+    /// Overwrite the fields that the objects already have.
     pub forced: bool,
-    /// Use the name of the owner as it is, not as a prefix.
+    /// Use the name of the owner itself, not as a prefix.
     pub strict: bool,
     /// Also label the structures in these fields, such as the template of pods.
     pub nested: Vec<FieldPath>,
 }
 
-/// The object that is being handled, where the owner is left out.
+/// Returns the object that is being handled, for calls without an owner.
 pub fn implicit_owner(handled: Option<&Value>) -> Result<&Value, HierarchyError> {
     handled.ok_or(HierarchyError::NoOwner)
 }
 
-/// The labels that an owner passes on; possibly none.
+/// Returns the labels of the owner, for its dependents; may be empty.
 pub fn labels_of(owner: &Value) -> Value {
     let labels = owner.pointer("/metadata/labels").filter(|it| !it.is_null());
     labels.cloned().unwrap_or_else(|| Value::Object(Map::new()))
 }
 
-/// The name that an owner passes on.
+/// Returns the name of the owner, for its dependents.
 pub fn name_of(owner: &Value) -> Option<&str> {
     owner.pointer("/metadata/name")?.as_str()
 }
 
-/// The namespace that an owner passes on; `None` for cluster-scoped owners.
+/// Returns the namespace of the owner, for its dependents; `None` for cluster-scoped owners.
 pub fn namespace_of(owner: &Value) -> Option<&str> {
     owner.pointer("/metadata/namespace")?.as_str()
 }
 
-/// Takes over everything of an owner: the reference, a name, the namespace, the labels.
+/// Adds everything from an owner: the reference, a name, the namespace, the labels.
 pub fn adopt(objects: &mut Value, owner: &Value, how: &Adoption) -> Result<(), HierarchyError> {
     append_owner_reference(objects, owner, Ownership::default())?;
     harmonize_naming(objects, name_of(owner), how.forced, how.strict)?;
@@ -65,7 +65,7 @@ pub fn adopt(objects: &mut Value, owner: &Value, how: &Adoption) -> Result<(), H
     label(objects, &labels_of(owner), how.forced, &how.nested)
 }
 
-/// Adds labels; existing ones stay unless forced.
+/// Adds labels; existing ones are kept unless `forced`.
 pub fn label(
     objects: &mut Value,
     labels: &Value,
@@ -84,7 +84,7 @@ pub fn label(
     })
 }
 
-/// Names objects after a name: by a prefix, or strictly. Objects with a name or a prefix keep it unless forced.
+/// Names objects by a name: as a prefix, or exactly. Objects with a name or a prefix keep it unless `forced`.
 pub fn harmonize_naming(
     objects: &mut Value,
     name: Option<&str>,
@@ -107,7 +107,7 @@ pub fn harmonize_naming(
     })
 }
 
-/// Puts objects into a namespace, unless they have one and it is not forced. `None` writes a null.
+/// Sets the namespace of objects without one, or of all if `forced`. `None` writes a null.
 pub fn adjust_namespace(
     objects: &mut Value,
     namespace: Option<&str>,
@@ -122,7 +122,7 @@ pub fn adjust_namespace(
     })
 }
 
-/// Adds a reference to the owner, unless there is one to the same uid: that one stays as it is.
+/// Adds a reference to the owner, unless one with the same uid exists, which is kept unchanged.
 pub fn append_owner_reference(
     objects: &mut Value,
     owner: &Value,
@@ -149,7 +149,7 @@ pub fn remove_owner_reference(objects: &mut Value, owner: &Value) -> Result<(), 
 
 type Act<'a> = &'a mut dyn FnMut(&mut Map<String, Value>) -> Result<(), HierarchyError>;
 
-/// Acts on every object, and on the structures in its nested fields as if they were objects.
+/// Calls `act` for every object, and for the structures in its nested fields as if they were objects.
 fn each(objects: &mut Value, nested: &[FieldPath], act: Act<'_>) -> Result<(), HierarchyError> {
     match objects {
         Value::Null => Ok(()),
@@ -167,7 +167,7 @@ fn each(objects: &mut Value, nested: &[FieldPath], act: Act<'_>) -> Result<(), H
     }
 }
 
-/// The value in a field; `None` if a key on the way is missing.
+/// Returns the value in a field; `None` if a key on the path is missing.
 fn part<'a>(
     object: &'a mut Map<String, Value>,
     field: &[String],
@@ -214,9 +214,7 @@ impl fmt::Display for HierarchyError {
                 f.write_str("the name must be set explicitly: the owner has none")
             }
             HierarchyError::LabelsNotMap => f.write_str("labels must be a map"),
-            HierarchyError::NotObject => {
-                f.write_str("this is not an object, nor a list of objects")
-            }
+            HierarchyError::NotObject => f.write_str("expected an object or a list of objects"),
             HierarchyError::NotMap(key) => write!(f, "the structure is not a map at {key:?}"),
         }
     }

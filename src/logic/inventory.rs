@@ -1,26 +1,26 @@
-//! The resources of the cluster by API group: what discovery shows, and what it has shown before and should show again.
+//! The resources of the cluster by API group: those that discovery shows, and those that it has shown before and should show again.
 //!
 //! API servers compute discovery in the background, so it lags behind after a restart and misses groups for some seconds. CRDs are
-//! stored objects, which are listed and watched like all others. So a kind whose CRD exists is never gone, and a kind that discovery
-//! does not show any more is doubtful until several reads in a row have not shown it.
+//! stored objects, which are listed and watched like any others. So a kind whose CRD exists is never gone, and a kind that
+//! discovery no longer shows is doubtful until several reads in a row have not shown it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::resource::Resource;
 
-/// The API group and the plural name of a kind: a CRD is named after them.
+/// The API group and the plural name of a kind, which also name its CRD.
 pub type CrdName = (String, String);
 
-/// A kind without a CRD is gone when this many reads of discovery in a row have not shown it.
+/// A kind without a CRD is gone when this many consecutive reads of discovery have not shown it.
 const ABSENCES_MAX: u32 = 5;
 
-/// A kind that discovery still shows after this many reads is believed, although its CRD is gone: another server provides it.
+/// If discovery still shows a kind after this many reads, it is kept although its CRD is gone: another server provides it.
 const READS_MAX: u32 = 6;
 
-/// What CRDs allow. While a CRD is being deleted, discovery shows less, but patches that remove finalizers are accepted.
+/// The verbs that CRDs allow. While a CRD is being deleted, discovery shows fewer, but patches that remove finalizers are accepted.
 const CRD_VERBS: [&str; 3] = ["list", "watch", "patch"];
 
-/// The resources of the cluster, as far as discovery and the CRDs tell.
+/// The resources of the cluster, as far as discovery and the CRDs show them.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     groups: BTreeMap<String, Group>,
@@ -31,19 +31,19 @@ pub struct Inventory {
 #[derive(Clone, Debug, Default)]
 struct Group {
     resources: Vec<Resource>,
-    /// How many reads in a row have not shown a resource.
+    /// The number of consecutive reads that have not shown a resource.
     absences: BTreeMap<Resource, u32>,
 }
 
-/// What is known about a CRD. Others do not exist, or are not visible.
+/// The state of a CRD. CRDs that are not listed here do not exist, or are not visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crd {
     Exists,
     /// Discovery may still show its kind.
     Gone {
-        /// Whether its deletion was seen; otherwise it was not in a complete listing.
+        /// Whether its deletion was seen; otherwise it was missing from a complete listing.
         is_seen: bool,
-        /// How many reads have shown it since then.
+        /// The number of reads since then.
         reads: u32,
     },
 }
@@ -108,7 +108,7 @@ impl Inventory {
             if count >= ABSENCES_MAX && (has_other_version || !self.is_promised(&old)) {
                 continue;
             }
-            // Selectors without a version stay with the version that is served now.
+            // Selectors without a version keep the version that is served now.
             let others = found.iter_mut().filter(|it| old.preferred && it.plural == old.plural);
             others.for_each(|it| it.preferred = false);
             new.absences.insert(old.clone(), count);
@@ -123,7 +123,7 @@ impl Inventory {
             && !self.unshown().iter().any(|(it, _)| it == group)
     }
 
-    /// Takes what some versions of a group show while others do not answer.
+    /// Takes what some versions of a group show while others do not respond.
     pub fn read_partly(&mut self, group: &str, mut found: Vec<Resource>) {
         self.admit(group, &mut found);
         let known = self.groups.entry(group.to_owned()).or_default();
@@ -132,12 +132,12 @@ impl Inventory {
         known.resources.splice(..0, found);
     }
 
-    /// Notes a CRD that was created or changed.
+    /// Records a CRD that was created or changed.
     pub fn crd_exists(&mut self, name: CrdName) {
         self.crds.insert(name, Crd::Exists);
     }
 
-    /// Notes the deletion of a CRD: its kind is gone, whatever discovery shows.
+    /// Records the deletion of a CRD: its kind is gone, whatever discovery shows.
     pub fn crd_deleted(&mut self, name: CrdName) {
         if let Some(group) = self.groups.get_mut(&name.0) {
             group.resources.retain(|it| it.plural != name.1);
@@ -146,7 +146,7 @@ impl Inventory {
         self.crds.insert(name, Crd::Gone { is_seen: true, reads: 0 });
     }
 
-    /// Notes a complete listing of the CRDs.
+    /// Records a complete listing of the CRDs.
     pub fn crds_listed(&mut self, names: BTreeSet<CrdName>) {
         for crd in self.crds.values_mut().filter(|it| **it == Crd::Exists) {
             *crd = Crd::Gone { is_seen: false, reads: 0 };
@@ -154,12 +154,12 @@ impl Inventory {
         self.crds.extend(names.into_iter().map(|it| (it, Crd::Exists)));
     }
 
-    /// Forgets the CRDs: they are not visible any more.
+    /// Forgets the CRDs: they are no longer visible.
     pub fn forget_crds(&mut self) {
         self.crds.clear();
     }
 
-    /// Forgets the CRDs of this group that are gone and that discovery does not show, or shows in spite of many reads.
+    /// Forgets the CRDs of this group that are gone and that discovery does not show, or still shows after many reads.
     fn count_reads(&mut self, group: &str, found: &[Resource]) {
         self.crds.retain(|(of, plural), crd| match crd {
             Crd::Gone { reads, .. } if of == group => {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_whose_crd_is_deleted_is_gone_at_once_unless_discovery_goes_on_to_show_it() {
+    fn a_kind_whose_crd_is_deleted_is_gone_at_once_unless_discovery_keeps_showing_it() {
         let mut inventory = with_crd();
         inventory.crd_deleted(name());
         assert!(inventory.known().is_empty());
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_do_not_answer_are_as_before() {
+    fn versions_that_do_not_respond_are_as_before() {
         let mut inventory = with_crd();
         inventory.read_partly("a.dev", vec![apples("v2", "list")]);
         assert_eq!(inventory.known().len(), 2);

@@ -1,4 +1,4 @@
-//! Which of the handlers that are due run in one cycle.
+//! Chooses which of the due handlers run in one cycle.
 //!
 //! The contract is `tests/vectors/lifecycles.json`. Before: `selection.rs` and `progress/`. After: `handling/`.
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::{function::Function, handler::Handler, nearest::nearest, progress::Record};
 
-/// The order of a cycle's handlers.
+/// Determines the handlers of a cycle and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lifecycle {
     /// The one with the fewest attempts so far, so that a failing handler does not block the others.
     #[default]
     Asap,
-    /// The first.
+    /// The first one.
     OneByOne,
     /// All, one after another.
     AllAtOnce,
@@ -24,12 +24,12 @@ pub enum Lifecycle {
     Randomized,
 }
 
-/// Who says which handlers run in one cycle.
+/// Chooses the handlers that run in one cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chooser {
-    /// One of the lifecycles that are built in.
+    /// One of the built-in lifecycles.
     BuiltIn(Lifecycle),
-    /// A function of a script: it gets the handlers that are due and `ctx`, and gives those to run now.
+    /// A function of a script: receives the due handlers and `ctx`, and returns those to run now.
     Custom(Function),
 }
 
@@ -40,7 +40,7 @@ impl From<Lifecycle> for Chooser {
 }
 
 impl fmt::Display for Chooser {
-    /// As log lines call it.
+    /// Formats the name for log lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Chooser::BuiltIn(lifecycle) => lifecycle.name(),
@@ -51,7 +51,7 @@ impl fmt::Display for Chooser {
 }
 
 impl Lifecycle {
-    /// All of them, by the names users write.
+    /// All lifecycles, by their names in scripts.
     pub const ALL: [(&'static str, Lifecycle); 5] = [
         ("asap", Lifecycle::Asap),
         ("one_by_one", Lifecycle::OneByOne),
@@ -60,17 +60,17 @@ impl Lifecycle {
         ("randomized", Lifecycle::Randomized),
     ];
 
-    /// By its name.
+    /// Returns the lifecycle of this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(it, _)| *it == name).map(|(_, lifecycle)| lifecycle)
     }
 
-    /// As users write it.
+    /// Returns its name in scripts.
     pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(_, it)| *it == self).map_or("asap", |(name, _)| name)
     }
 
-    /// Picks from the handlers that are due, given in order. `random` gives a number below its argument.
+    /// Picks from the due handlers, given in order. `random` returns a number below its argument.
     pub fn pick(
         self,
         handlers: &[Arc<Handler>],
@@ -99,7 +99,7 @@ impl Lifecycle {
     }
 }
 
-/// A handler that is due, as a lifecycle function sees it: what tells it from others, and its progress.
+/// Returns a due handler as a lifecycle function sees it: what identifies it, and its progress.
 pub fn candidate(handler: &Handler, record: Option<&Record>) -> Value {
     let fields = [
         ("id", Some((*handler.id).into())),
@@ -113,10 +113,10 @@ pub fn candidate(handler: &Handler, record: Option<&Record>) -> Value {
     Value::Object(known.collect())
 }
 
-/// The handlers that a lifecycle function chose: it gives one or a list, each as it got it, or by its id.
+/// Returns the handlers that a lifecycle function chose: it returns one or a list, each by its record or by its id.
 ///
 /// # Errors
-/// Something else was given, or nothing: then the cycle would be repeated at once and for ever.
+/// Fails if it returned anything else, or nothing: then the cycle would be repeated endlessly.
 pub fn chosen(given: &Value, due: &[Arc<Handler>]) -> Result<Vec<Arc<Handler>>, String> {
     let one = std::slice::from_ref(given);
     let items = match given {
@@ -133,14 +133,14 @@ pub fn chosen(given: &Value, due: &[Arc<Handler>]) -> Result<Vec<Arc<Handler>>, 
             let ids: Vec<&str> = due.iter().map(|it| &*it.id).collect();
             let meant = id.and_then(|id| nearest(id, ids.iter().copied()));
             let hint = meant.map(|it| format!("; did you mean '{it}'?")).unwrap_or_default();
-            format!("it gave {item}, which is none of the handlers it got{hint}")
+            format!("it returned {item}, which is not one of the due handlers{hint}")
         })?;
         if !chosen.iter().any(|it| it.id == handler.id) {
             chosen.push(Arc::clone(handler));
         }
     }
     if chosen.is_empty() && !due.is_empty() {
-        return Err("it chose none of the handlers it got".into());
+        return Err("it returned none of the due handlers".into());
     }
     Ok(chosen)
 }

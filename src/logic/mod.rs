@@ -1,7 +1,7 @@
-//! What an event means and what to do about it: pure functions over plain data.
+//! Decides what an event means and what to do about it: pure functions over plain data.
 //!
-//! Nothing here touches the outside world and thus nothing here can fail for its reasons; `now` is an argument.
-//! The contract is `tests/vectors/`: a suite and the file that satisfies it share a name.
+//! Nothing here uses files, the network or clocks, so nothing can fail because of them; `now` is an argument. The contract is
+//! `tests/vectors/`: a suite and the file that satisfies it share a name.
 
 pub mod annotations;
 pub mod cause;
@@ -23,7 +23,6 @@ pub mod generation;
 pub mod grants;
 pub mod handler;
 pub mod hierarchy;
-mod home;
 pub mod indexing;
 pub mod inventory;
 pub mod json;
@@ -37,6 +36,7 @@ pub mod nearest;
 pub mod object;
 pub mod order;
 pub mod outcome;
+mod owner;
 pub mod patch;
 pub mod peering;
 pub mod plan;

@@ -1,13 +1,13 @@
-//! Times that are kept by the thousands.
+//! Compact durations, for structures that exist by the thousands.
 
 use std::{num::NonZeroU64, time::Duration};
 
-/// A duration in eight bytes, and in no more where there may be none. It ends after five centuries.
+/// A duration in eight bytes, also as an `Option`. Limited to five centuries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nanos(NonZeroU64);
 
 impl Nanos {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Nanos = Nanos(NonZeroU64::MIN);
 }
 
@@ -20,7 +20,7 @@ impl From<Duration> for Nanos {
 
 impl From<Nanos> for Duration {
     fn from(Nanos(nanos): Nanos) -> Self {
-        // One more than there are.
+        // Zero is stored as one.
         Duration::from_nanos(nanos.get() - 1)
     }
 }
@@ -30,7 +30,7 @@ mod tests {
     use super::{Duration, Nanos};
 
     #[test]
-    fn they_are_as_long_as_they_were() {
+    fn durations_keep_their_length() {
         for duration in [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(1 << 33)] {
             assert_eq!(Duration::from(Nanos::from(duration)), duration);
         }

@@ -1,20 +1,20 @@
-//! The name that was probably meant.
+//! Finds the most similar known name.
 
-/// No name is longer; comparing a text of megabytes would take its time.
+/// Names are shorter; comparing texts of megabytes would take too long.
 const BYTES_MAX: usize = 200;
 
-/// So many equal letters at the beginning make two words of one stem.
+/// With this many equal letters at the beginning, two words share a stem.
 const STEM: usize = 4;
 
-/// Returns the known name that is at most two typing errors away, or one if the name is short: a letter too many, too few, wrong,
-/// or swapped with the next one. A third one is forgiven if the first four letters are the same, as of `retry` and `retries`. Letters
-/// count as equal in both cases.
+/// Returns the known name that is at most two typing errors away, or one if the name is short. A typing error is a letter too many,
+/// too few, wrong, or swapped with the next one. A third error is allowed if the first four letters are equal, as in `retry` and
+/// `retries`. Ignores case.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > BYTES_MAX {
         return None;
     }
     let wanted = name.to_lowercase();
-    // A third of a name is a typing error; more of it is another name.
+    // An error in a third of the letters is a typing error; more make a different name.
     let most = (wanted.chars().count() / 3).clamp(1, 2);
     let begins_alike = |it: &str| {
         let alike = wanted.chars().zip(it.chars()).take_while(|(a, b)| a == b);
@@ -32,7 +32,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn typing_errors_are_recognised_and_strangers_are_not() {
+    fn typing_errors_are_recognized_and_other_names_are_not() {
         let known = ["retries", "timeout", "backoff", "id", "Endpoints"];
         assert_eq!(nearest("retrys", known), Some("retries"));
         assert_eq!(nearest("retires", known), Some("retries"));

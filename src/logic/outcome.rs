@@ -11,31 +11,31 @@ use super::{
     python_text,
 };
 
-/// The errors of exhausted limits; their names are those of Kopf.
+/// The errors of exhausted limits; the names are Kopf's.
 const TIMEOUT_ERROR: &str = "HandlerTimeoutError";
 const RETRIES_ERROR: &str = "HandlerRetriesError";
-/// Raised by scripts that want to fail for good.
+/// Raised by scripts for a permanent failure.
 const PERMANENT_ERROR: &str = "PermanentError";
-/// Denies an admission request, and is thus never retried.
+/// Denies an admission request, and is therefore never retried.
 const ADMISSION_ERROR: &str = "AdmissionError";
 
-/// How the call itself ended, as the script's side reports it.
+/// How the call itself ended, as the scripting side reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
-    /// It returned; `None` is nil / `()`.
+    /// The script returned; `None` is nil / `()`.
     Returned(Option<Value>),
-    /// It returned a map with other keys than texts, as items: only index handlers do.
+    /// The script returned a map whose keys are not all strings, as items: only index handlers do.
     Keyed(Vec<(Value, Value)>),
-    /// It raised.
+    /// The script raised an error.
     Raised(Raised),
 }
 
-/// An error that left a script function.
+/// An error raised by a script function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raised {
-    /// What the handler meant by it.
+    /// The kind of the error.
     pub kind: RaisedKind,
-    /// The text; may be empty.
+    /// The message; may be empty.
     pub message: String,
     /// File, line, source line and stack, for logs; several lines.
     pub trace: Option<String>,
@@ -54,41 +54,41 @@ impl Raised {
     }
 }
 
-/// What a raised error asks for.
+/// How the handler must be treated after an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RaisedKind {
     /// `kopf.TemporaryError`: retry after the delay; `None` is as soon as possible.
     Temporary(Option<Duration>),
-    /// The host has ended the call at a limit: as a temporary error, and where the call was belongs to the log.
+    /// The operator ended the call at a limit: treated as a temporary error, and logged with the location of the call.
     Aborted(Option<Duration>),
-    /// `kopf.PermanentError`: never again.
+    /// `kopf.PermanentError`: never retry.
     Permanent,
     /// Any other error; the class is for messages.
     Arbitrary(String),
-    /// Sub-handlers are not finished yet; the delay until the first of them can go on.
+    /// Sub-handlers are not finished yet; the delay until the first of them can continue.
     Unfinished(Option<Duration>),
 }
 
 impl Raised {
-    /// Returns the trace, or else the place where its handler is declared.
+    /// Returns the trace, or else the location of the handler's declaration.
     pub fn trace_from(&self, location: &str) -> Option<String> {
         let declared = || (!location.is_empty()).then(|| format!("{location}: {}", self.message));
         self.trace.clone().or_else(declared)
     }
 }
 
-/// What one attempt means for its handler.
+/// The effect of one attempt on its handler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Whether the handler is finished.
     pub last: bool,
-    /// When not finished: the pause before the next attempt; `None` is as soon as possible.
+    /// If not finished: the pause before the next attempt; `None` is as soon as possible.
     pub delay: Option<Duration>,
-    /// To be stored in the status.
+    /// The result, which is stored in the status.
     pub result: Option<Value>,
-    /// What an index handler returned with other keys than texts, in the place of the result.
+    /// The map of an index handler whose keys are not all strings, instead of the result.
     pub entries: Option<Vec<(Value, Value)>>,
-    /// The error's class and message, if it did not succeed.
+    /// The class and message of the error, if the attempt did not succeed.
     pub error: Option<Failure>,
     /// Ids of sub-handlers seen in this attempt.
     pub subrefs: Vec<String>,
@@ -97,59 +97,59 @@ pub struct Outcome {
 /// Why an attempt did not succeed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Such as `TemporaryError`, `HandlerTimeoutError`, or the script's own class.
+    /// Such as `TemporaryError`, `HandlerTimeoutError`, or the class of the script's error.
     pub class: String,
-    /// As it is stored; may be empty.
+    /// The message as stored; may be empty.
     pub message: String,
 }
 
-/// A line for the log of the object or the activity.
+/// A log line of the object or the activity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLine {
-    /// How bad.
+    /// The level.
     pub level: LogLevel,
-    /// The line.
+    /// The text.
     pub text: String,
-    /// Whether the script's trace belongs to it.
+    /// Whether the trace of the script is added.
     pub with_trace: bool,
 }
 
 /// Levels of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// For developers.
+    /// Details for developers.
     Debug,
     /// Normal operation.
     Info,
-    /// Worth a look.
+    /// May need attention.
     Warning,
     /// Something failed.
     Error,
 }
 
-/// How far a handler has come, for one attempt.
+/// The progress of a handler before one attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effort {
     /// Attempts made before this one.
     pub retries: u64,
-    /// How long ago the first attempt was due.
+    /// Time since the first attempt was due.
     pub runtime: Duration,
 }
 
 impl Outcome {
-    /// Returns whether the script wanted the handler to fail for good.
+    /// Returns whether the script requested a permanent failure.
     pub fn is_permanent(&self) -> bool {
         let error = self.error.as_ref();
         error.is_some_and(|it| [PERMANENT_ERROR, ADMISSION_ERROR].contains(&&*it.class))
     }
 }
 
-/// The line that begins every attempt, also one that [`before`] then refuses.
+/// Returns the line that begins every attempt, also one that [`before`] then prevents.
 pub fn invoked(handler: &Handler) -> LogLine {
     line(LogLevel::Debug, format!("{handler} is invoked."))
 }
 
-/// Refuses a call whose limits are exhausted already.
+/// Returns the failure of a call whose limits are already exhausted.
 pub fn before(handler: &Handler, effort: Effort) -> Option<(Outcome, LogLine)> {
     let limits = &handler.limits;
     if limits.timeout.is_some_and(|timeout| effort.runtime >= timeout) {
@@ -162,20 +162,20 @@ pub fn before(handler: &Handler, effort: Effort) -> Option<(Outcome, LogLine)> {
     None
 }
 
-/// How long a call may take: until the handler's time is up. `None`: as long as it likes.
+/// Returns how long a call may take: until the handler's timeout. `None`: there is no timeout.
 pub fn time_left(handler: &Handler, effort: Effort) -> Option<Duration> {
     handler.limits.timeout.map(|it| it.saturating_sub(effort.runtime))
 }
 
-/// The handler's time is up, be it before a call or in the middle of one.
+/// Returns the failure of a handler at its timeout, before or during a call.
 pub fn timed_out(handler: &Handler, runtime: Duration) -> (Outcome, LogLine) {
     let runtime = python_text::interval(runtime);
     exhausted(TIMEOUT_ERROR, format!("{handler} has timed out after {runtime}."))
 }
 
-/// Says what the end of a call means. The runtime is the one after the call, since calls take time.
+/// Returns the outcome of a call. The runtime is the one after the call, since calls take time.
 ///
-/// A failure that could only be retried beyond the limits is final at once.
+/// A failure whose retry would exceed the limits is permanent at once.
 pub fn after(
     handler: &Handler,
     ended: Ended,
@@ -206,16 +206,16 @@ pub fn after(
         RaisedKind::Permanent => permanent(handler, Failure::new(PERMANENT_ERROR, message)),
         RaisedKind::Arbitrary(class) => match class.as_str() {
             ADMISSION_ERROR => permanent(handler, Failure::new(class, message)),
-            // A script may raise the errors of limits itself; their texts are their log lines.
+            // A script may raise the errors of limits itself; their messages are their log lines.
             TIMEOUT_ERROR | RETRIES_ERROR => exhausted(&class, message),
             _ => arbitrary(handler, Failure::new(class, message), effort, default_backoff),
         },
     }
 }
 
-/// Limits do not look ahead here: a parent comes back as often as its sub-handlers need.
+/// Limits do not apply here: a parent is called as often as its sub-handlers need.
 fn unfinished(handler: &Handler, delay: Option<Duration>) -> (Outcome, LogLine) {
-    // The message is a part of the state format.
+    // The message is part of the stored state.
     let failure = Failure::new("HandlerChildrenRetry", "None");
     let text = format!("{handler} has unfinished sub-handlers. Will retry soon.");
     (retry(failure, delay), line(LogLevel::Debug, text))
@@ -284,7 +284,7 @@ fn arbitrary(
 
 /// The limit that the next attempt would exceed.
 enum Limit {
-    /// As it is shown.
+    /// The timeout, formatted.
     Timeout(String),
     Retries(u64),
 }
@@ -300,7 +300,7 @@ fn limit(handler: &Handler, effort: Effort, delay: Duration) -> Option<Limit> {
     (effort.retries.saturating_add(1) >= retries).then_some(Limit::Retries(retries))
 }
 
-/// A final failure whose log line is also the stored message.
+/// Returns a permanent failure whose log line is also the stored message.
 fn exhausted(class: &str, text: String) -> (Outcome, LogLine) {
     (fail(Failure::new(class, text.as_str())), line(LogLevel::Error, text))
 }
@@ -324,7 +324,7 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-    /// As log lines show it: without a text, by its class.
+    /// Formats the error for log lines: without a message, by its class.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.message.is_empty() {
             write!(f, "{}()", self.class)
@@ -335,7 +335,7 @@ impl fmt::Display for Failure {
 }
 
 impl LogLevel {
-    /// As thresholds of settings are written: 10 is debug, 40 is error.
+    /// Returns the number of the level, as in settings: 10 is debug, 40 is error.
     pub fn number(self) -> u32 {
         match self {
             LogLevel::Debug => 10,

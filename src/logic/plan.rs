@@ -1,4 +1,4 @@
-//! What to do about a change: which handlers now, and whether the object is held.
+//! Decides what to do about a change: which handlers run now, and whether the object needs the finalizer.
 //!
 //! Hop 4 of the walk. Before: `cause/`. After: `handling/run.rs`.
 
@@ -13,8 +13,8 @@ use super::{
     state::{Counts, State},
 };
 
-/// The longest pause of a worker. A longer delay is slept in parts, each ending with a stamp on the object, so that a
-/// dead worker is noticed.
+/// Maximum sleep of a worker. A longer delay is slept in parts, each of which ends with a stamp on the object, so that a dead
+/// worker is noticed.
 pub const SLEEP_MAX: Duration = Duration::from_mins(10);
 
 /// What to do with our finalizer.
@@ -22,14 +22,14 @@ pub const SLEEP_MAX: Duration = Duration::from_mins(10);
 pub enum Hold {
     /// Nothing: handlers may run.
     Keep,
-    /// Add it first; handlers run when it is there.
+    /// Add it first; handlers run once it is there.
     Block,
-    /// Remove it: nobody needs it any more.
+    /// Remove it: no handler needs it any more.
     Release,
 }
 
-/// Decides about our finalizer. `required`: some handler must see the deletion. `blocked`: the finalizer is there.
-/// `ongoing`: the object is marked for deletion, and no finalizer can be added.
+/// Decides about our finalizer. `required`: a handler must see the deletion. `blocked`: the object has the finalizer. `ongoing`:
+/// the object is marked for deletion, so no finalizer can be added.
 pub fn hold(required: bool, blocked: bool, ongoing: bool) -> Hold {
     match (required, blocked) {
         (true, false) if !ongoing => Hold::Block,
@@ -38,7 +38,7 @@ pub fn hold(required: bool, blocked: bool, ongoing: bool) -> Hold {
     }
 }
 
-/// The line for a reason that no handler can react to; `None` for those that have handlers.
+/// Returns the log line for a reason that has no handlers; `None` for those that have.
 pub fn unhandled(reason: Reason) -> Option<&'static str> {
     match reason {
         Reason::Gone => Some("Deleted, really deleted, and we are notified."),
@@ -50,16 +50,16 @@ pub fn unhandled(reason: Reason) -> Option<&'static str> {
     }
 }
 
-/// What a new cause found of older ones.
+/// The older causes that a new one supersedes.
 #[derive(Debug, Default)]
 pub struct Superseded {
-    /// One line per older cause.
+    /// One log line for each older cause.
     pub lines: Vec<LogLine>,
-    /// Progress of an older cause belongs to handlers that are not selected now: all progress is to be purged first.
+    /// Progress of an older cause belongs to handlers that are not selected now: all progress must be purged first.
     pub left_over: bool,
 }
 
-/// Makes the progress of the selected handlers that of this cause, and says which causes it supersedes.
+/// Assigns the progress of the selected handlers to this cause. Returns which causes it supersedes.
 pub fn begin(
     state: &mut State,
     reason: Reason,
@@ -81,7 +81,7 @@ pub fn begin(
     Superseded { lines, left_over: !state.superseded().is_empty() }
 }
 
-/// The selected handlers that are neither finished nor asleep. Nobody sleeps who was `edited` meanwhile.
+/// Returns the selected handlers that are neither finished nor waiting. Handlers that were `edited` meanwhile do not wait.
 pub fn due(
     state: &State,
     selected: &[Arc<Handler>],

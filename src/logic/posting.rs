@@ -1,4 +1,4 @@
-//! Kubernetes events that the operator writes about objects.
+//! Kubernetes events that the operator posts about objects.
 //!
 //! The contract is `tests/vectors/k8s-events.json`.
 
@@ -10,27 +10,27 @@ use serde_json::{Value, json};
 use super::{object::ObjectRef, outcome::LogLevel, progress::format_stamp, reference};
 use crate::settings::Posting;
 
-/// Longer messages are cut.
+/// Maximum number of characters of a message; longer ones are truncated.
 pub const MESSAGE_CHARS_MAX: usize = 1024;
-/// Some API servers refuse longer messages; they count bytes.
+/// Some API servers reject longer messages; they count bytes.
 const MESSAGE_BYTES_MAX: usize = 1024;
-/// Stands for what was cut out of a message.
+/// Replaces the truncated part of a message.
 const CUT: &str = "...";
-/// Where events of cluster-scoped objects go if nobody says.
+/// The default namespace for events of cluster-scoped objects.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What an event says, whatever object it is about.
+/// The content of an event, independent of its object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The field `type`: `Normal`, `Warning`, and others that only Kopf writes.
     pub kind: String,
-    /// A word for machines.
+    /// A machine-readable word.
     pub reason: String,
-    /// A text for people.
+    /// A human-readable text.
     pub message: String,
 }
 
-/// A note about one object, as it is sent.
+/// An event about one object, in the form in which it is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
     /// The namespace to create it in.
@@ -39,24 +39,24 @@ pub struct NewEvent {
     pub body: Value,
 }
 
-/// `kopf.event`: any type. The level does not matter.
+/// Returns the event of `kopf.event`: any type, independent of the level.
 pub fn event(settings: &Posting, note: Note) -> Option<Note> {
     settings.enabled.then_some(note)
 }
 
-/// `kopf.info`
+/// Returns the event of `kopf.info`.
 pub fn info(settings: &Posting, reason: &str, message: &str) -> Option<Note> {
     let is_posted = settings.enabled && settings.level <= LogLevel::Info.number();
     is_posted.then(|| Note::new("Normal", reason, message))
 }
 
-/// `kopf.warn`. Not posted if posting is off: Kopf forgot that here.
+/// Returns the event of `kopf.warn`. Not posted if posting is disabled, unlike in Kopf.
 pub fn warn(settings: &Posting, reason: &str, message: &str) -> Option<Note> {
     let is_posted = settings.enabled && settings.level <= LogLevel::Warning.number();
     is_posted.then(|| Note::new("Warning", reason, message))
 }
 
-/// `kopf.exception`, with the class and text of an error if there is one.
+/// Returns the event of `kopf.exception`, with the class and message of the error, if any.
 pub fn exception(
     settings: &Posting,
     reason: Option<&str>,
@@ -73,7 +73,7 @@ pub fn exception(
     is_posted.then(|| Note::new("Error", reason, &message))
 }
 
-/// A line of an object's logger, by the number of its level.
+/// Returns the event of a log line of an object's logger, by the number of its level.
 pub fn of_log(settings: &Posting, level: u32, message: &str) -> Option<Note> {
     let kind = match level {
         0..=10 => "Debug".to_owned(),
@@ -87,9 +87,9 @@ pub fn of_log(settings: &Posting, level: u32, message: &str) -> Option<Note> {
     is_posted.then(|| Note::new(&kind, "Logging", message))
 }
 
-/// The event to create for a note; `None` for notes about events, which would never end.
+/// Returns the event to create for a note; `None` for notes about events, which would cause endless events.
 ///
-/// `default_namespace` is the one of the credentials; events of cluster-scoped objects go there.
+/// `default_namespace` is the one of the credentials, for the events of cluster-scoped objects.
 pub fn compose(
     note: &Note,
     about: &ObjectRef,
@@ -103,7 +103,7 @@ pub fn compose(
     let own = about.namespace.as_deref().filter(|it| !it.is_empty());
     let namespace = own.or(default_namespace).unwrap_or(DEFAULT_NAMESPACE);
     let about = ObjectRef { namespace: Some(namespace.to_owned()), ..about.clone() };
-    // Always with a fraction: without one, the API refuses `eventTime`.
+    // Always with a fraction: the API rejects an `eventTime` without one.
     let now = format_stamp(now);
     let body = json!({
         "metadata": { "namespace": namespace, "generateName": settings.event_name_prefix },
@@ -122,7 +122,7 @@ pub fn compose(
     Some(NewEvent { namespace: namespace.to_owned(), body })
 }
 
-/// A message as far as it is posted: nothing longer waits for the cluster.
+/// Returns a message truncated to the maximum size: longer texts are not kept in the queue.
 pub fn shortened(message: &str) -> Cow<'_, str> {
     match cut(message) {
         Cow::Borrowed(message) => fit(message),
@@ -130,7 +130,7 @@ pub fn shortened(message: &str) -> Cow<'_, str> {
     }
 }
 
-/// Cuts the middle out of a message that is too long; its start and its end say the most.
+/// Truncates the middle of a message that is too long; its start and its end are the most useful.
 pub fn cut(message: &str) -> Cow<'_, str> {
     let chars = message.chars().count();
     if chars <= MESSAGE_CHARS_MAX {
@@ -143,7 +143,7 @@ pub fn cut(message: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{start}{CUT}{end}"))
 }
 
-/// Cuts more of the middle out, until it fits in bytes too.
+/// Truncates more of the middle, until the message fits in bytes, too.
 fn fit(message: &str) -> Cow<'_, str> {
     if message.len() <= MESSAGE_BYTES_MAX {
         return Cow::Borrowed(message);
@@ -155,7 +155,7 @@ fn fit(message: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{start}{CUT}{end}"))
 }
 
-/// Tells that an event could not be posted, with the status of the answer if there was one.
+/// Returns the log line about an event that could not be posted, with the status of the response, if any.
 pub fn failed(status: Option<u16>, problem: &str, note: &Note) -> String {
     let code = status.map_or_else(String::new, |it| format!("Code: {it}. "));
     let event = shown(note);
@@ -164,13 +164,13 @@ pub fn failed(status: Option<u16>, problem: &str, note: &Note) -> String {
     )
 }
 
-/// A note as it is told in a line of the log.
+/// Formats a note for log lines.
 pub fn shown(note: &Note) -> String {
     format!("type='{}', reason='{}', message='{}'", note.kind, note.reason, note.message)
 }
 
 impl Note {
-    /// A note of these parts.
+    /// Creates a note.
     pub fn new(kind: &str, reason: &str, message: &str) -> Self {
         Note { kind: kind.to_owned(), reason: reason.to_owned(), message: message.to_owned() }
     }

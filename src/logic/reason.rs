@@ -1,11 +1,11 @@
-//! The names of what can happen to an object.
+//! The reasons of changes and the types of watch events.
 
 use std::fmt;
 
-/// What happened to an object, in the words handlers are declared with.
+/// The change of an object, in the words that handlers are declared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// Nothing of ours is stored on the object yet.
+    /// The object has no stored state of ours yet.
     Create,
     /// The essence differs from the stored one.
     Update,
@@ -13,16 +13,16 @@ pub enum Reason {
     Delete,
     /// Unchanged, but new to this process.
     Resume,
-    /// Nothing for handlers: most often our own PATCH coming back.
+    /// Not relevant to handlers: most often the event of our own PATCH.
     Noop,
-    /// Marked for deletion, and we no longer hold it.
+    /// Marked for deletion, and without our finalizer.
     Free,
-    /// Already removed from the cluster.
+    /// Already deleted from the cluster.
     Gone,
 }
 
 impl Reason {
-    /// The word used in kwargs and in stored progress.
+    /// Returns the word used in kwargs and in stored progress.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::Create => "create",
@@ -35,7 +35,7 @@ impl Reason {
         }
     }
 
-    /// The noun used in log lines, for the reasons that have handlers.
+    /// Returns the noun used in log lines, for the reasons that have handlers.
     pub fn title(self) -> Option<&'static str> {
         match self {
             Reason::Create => Some("Creation"),
@@ -46,7 +46,7 @@ impl Reason {
         }
     }
 
-    /// Whether change handlers can run for it.
+    /// Returns whether change handlers can run for it.
     pub fn is_handled(self) -> bool {
         self.title().is_some()
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The type of a watch event that reaches handlers; objects of a listing have none.
+/// The type of a watch event that is passed to handlers; objects of a list have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
     /// `ADDED`
@@ -70,7 +70,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// As on the wire.
+    /// Returns the type as in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             EventType::Added => "ADDED",

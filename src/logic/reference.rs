@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::object::ObjectRef;
 
-/// Names an object in a Kubernetes event. Empty parts are left out.
+/// Returns the reference to an object in a Kubernetes event. Empty parts are left out.
 pub fn object(reference: &ObjectRef) -> Map<String, Value> {
     let parts = [
         ("apiVersion", reference.api_version.as_str()),
@@ -19,12 +19,12 @@ pub fn object(reference: &ObjectRef) -> Map<String, Value> {
     present.map(|(key, value)| (key.to_owned(), value.into())).collect()
 }
 
-/// How an owner holds what it owns.
+/// The options of an owner reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ownership {
-    /// It is the managing controller; `None` leaves the key out.
+    /// The owner is the managing controller; `None` leaves the key out.
     pub controller: Option<bool>,
-    /// It cannot go before what it owns, in foreground deletions; `None` leaves the key out.
+    /// In foreground deletions, the owner is deleted only after its dependents; `None` leaves the key out.
     pub block_owner_deletion: Option<bool>,
 }
 
@@ -34,7 +34,7 @@ impl Default for Ownership {
     }
 }
 
-/// An entry of `metadata.ownerReferences` for this owner. Nulls are left out.
+/// Returns an entry of `metadata.ownerReferences` for this owner. Nulls are left out.
 pub fn owner(body: &Value, ownership: Ownership) -> Map<String, Value> {
     let part = |key: &str| body.get(key).cloned().unwrap_or_default();
     let meta = |key: &str| body.pointer(&format!("/metadata/{key}")).cloned().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! A kind served by the API: what discovery knows about it, and its URLs.
+//! A kind served by the API: its description in discovery, and its URLs.
 //!
 //! The contract is `tests/vectors/resource-urls.json`.
 
 use std::{collections::BTreeSet, fmt};
 
-/// A discovered resource. Equality and order look at group, version and plural only.
+/// A discovered resource. Equality and order compare group, version and plural only.
 #[derive(Clone, Debug, Default)]
 pub struct Resource {
     /// The API group; empty for the core group.
@@ -13,7 +13,7 @@ pub struct Resource {
     pub version: String,
     /// The name in URLs.
     pub plural: String,
-    /// The kind, as objects name it.
+    /// The kind of its objects.
     pub kind: String,
     /// The lower-case singular; never empty.
     pub singular: String,
@@ -23,15 +23,15 @@ pub struct Resource {
     pub categories: BTreeSet<String>,
     /// Names of subresources, such as `status` and `scale`.
     pub subresources: BTreeSet<String>,
-    /// Whether objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
     /// Whether this version is the preferred one of its group.
     pub preferred: bool,
-    /// What the API allows, such as `list`, `watch`, `patch`.
+    /// The verbs that the API allows, such as `list`, `watch`, `patch`.
     pub verbs: BTreeSet<String>,
 }
 
-/// What a request is about, within a resource.
+/// The target of a request within a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place<'a> {
     /// `None`: all namespaces, or a cluster-scoped resource.
@@ -42,19 +42,19 @@ pub struct Place<'a> {
     pub subresource: Option<&'a str>,
 }
 
-/// A place that no URL can name. A mistake of the caller.
+/// A place that has no URL: a mistake of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceError {
-    /// A subresource belongs to an object, and none is named.
+    /// A subresource without the name of its object.
     SubresourceOfCollection,
-    /// A namespace of a cluster-scoped resource.
+    /// A namespace for a cluster-scoped resource.
     NamespaceOfClusterScoped,
     /// An object of a namespaced resource without its namespace.
     NamespaceMissing,
 }
 
 impl Resource {
-    /// The path and query of a request.
+    /// Returns the path and query of a request.
     pub fn url(&self, place: Place<'_>, query: &[(&str, &str)]) -> Result<String, PlaceError> {
         if place.subresource.is_some() && place.name.is_none() {
             return Err(PlaceError::SubresourceOfCollection);
@@ -89,7 +89,7 @@ impl Resource {
         Ok(url)
     }
 
-    /// `group/version`, or `version` in the core group: the `apiVersion` of objects.
+    /// Returns `group/version`, or `version` in the core group: the `apiVersion` of objects.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -98,7 +98,7 @@ impl Resource {
         }
     }
 
-    /// Whether both are described alike in all they have, not only the same resource.
+    /// Returns whether both have the same description, not only the same identity.
     pub fn is_described_as(&self, other: &Resource) -> bool {
         let Resource {
             group,
@@ -125,7 +125,7 @@ impl Resource {
     }
 }
 
-/// As browsers send forms.
+/// Encodes a text as browsers encode forms.
 fn form_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -157,7 +157,7 @@ impl fmt::Display for PlaceError {
 impl std::error::Error for PlaceError {}
 
 impl fmt::Display for Resource {
-    /// `plural.version.group`, as users write selectors.
+    /// Formats `plural.version.group`, as users write selectors.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (group, version, plural) = self.identity();
         let (name, subresource) =

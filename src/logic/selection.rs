@@ -1,7 +1,7 @@
-//! Which handlers react to a cause, in the order of their declaration.
+//! Selects the handlers that react to a cause, in the order of their declaration.
 //!
-//! The contract is `tests/vectors/handler-selection.json`. Before: `registry/` gives the handlers of a resource.
-//! After: `lifecycle.rs` says which of them run now.
+//! The contract is `tests/vectors/handler-selection.json`. Before: `registry/` returns the handlers of a resource. After:
+//! `lifecycle.rs` chooses which of them run now.
 
 use std::sync::Arc;
 
@@ -12,38 +12,38 @@ use super::{
 
 /// A question that must be answered before the selection is known.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
-    /// Whose filter it is.
+pub struct OpenQuestion {
+    /// The handler of the filter.
     pub handler: Arc<Handler>,
-    /// What to ask.
+    /// The question.
     pub question: Question,
 }
 
-/// Some handlers of one resource, in order.
+/// Handlers of one resource, in order.
 pub type Selected = Vec<Arc<Handler>>;
 
-/// Handlers that are selected, and those of which nobody knows, as there is no answer of their filters.
+/// Selected handlers, and those that are undecided because a filter has no answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sorted {
-    /// Those that want it.
+pub struct Selection {
+    /// Handlers whose filters pass.
     pub selected: Selected,
-    /// Those that may want it.
+    /// Handlers whose filters may pass.
     pub undecided: Selected,
 }
 
-/// Whether something is so for any handler.
+/// Whether a condition holds for any handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// For one it is.
+    /// It holds for at least one.
     Yes,
-    /// For none.
+    /// It holds for none.
     No,
-    /// For none that is known of, but for some there is no answer of their filters.
+    /// It holds for none of the decided handlers, but some are undecided.
     Unknown,
 }
 
 impl Certainty {
-    /// Whether either is so.
+    /// Returns whether either holds.
     #[must_use]
     pub fn or(self, other: Certainty) -> Self {
         match (self, other) {
@@ -54,54 +54,54 @@ impl Certainty {
     }
 }
 
-/// What an admission request says about the handlers it wants.
+/// The parts of an admission request that select handlers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdmissionRequest<'a> {
-    /// Only handlers of this kind, if the path of the request tells.
+    /// The kind of the handlers, if the path of the request contains it.
     pub kind: Option<Kind>,
-    /// Only the handler of this id, if the path of the request tells.
+    /// The id of the handler, if the path of the request contains it.
     pub id: Option<&'a str>,
     /// Such as `CREATE`.
     pub operation: Option<&'a str>,
-    /// The subresource, if it is about one.
+    /// The subresource, if the request concerns one.
     pub subresource: Option<&'a str>,
 }
 
-/// Event handlers that want the object. The same rule selects indexing handlers.
+/// Selects event handlers for the object. The same rule selects index handlers.
 pub fn watching(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Sorted, Ask> {
+) -> Result<Selection, OpenQuestion> {
     select(handlers, answers, |it| filters::matches(it, subject, answers))
 }
 
-/// Daemons and timers that should run for the object; `is_over` tells which of them ended for good.
+/// Selects daemons and timers for the object; `is_over` returns which of them must not start again.
 pub fn spawning(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
     is_over: impl Fn(&Handler) -> bool,
-) -> Result<Sorted, Ask> {
+) -> Result<Selection, OpenQuestion> {
     select(handlers, answers, |it| Ok(!is_over(it) && filters::matches(it, subject, answers)?))
 }
 
-/// Change handlers for a change, without those that are undecided. The subject must have one.
+/// Selects change handlers for a change, without undecided ones. The subject must have a change.
 pub fn changing(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Selected, Ask> {
+) -> Result<Selected, OpenQuestion> {
     Ok(sort_changing(handlers, subject, answers)?.selected)
 }
 
-/// Change handlers for a change, and those that are undecided. The subject must have one.
+/// Selects change handlers for a change, and those that are undecided. The subject must have a change.
 pub fn sort_changing(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Sorted, Ask> {
-    let Some(change) = subject.change else { return Ok(Sorted::default()) };
+) -> Result<Selection, OpenQuestion> {
+    let Some(change) = subject.change else { return Ok(Selection::default()) };
     let deleting = subject.object.header().deletion_timestamp.is_some();
     select(handlers, answers, |it| {
         let resumes = change.initial && (!deleting || it.deleted);
@@ -111,39 +111,39 @@ pub fn sort_changing(
     })
 }
 
-/// Admission handlers that must answer a request.
+/// Selects admission handlers for a request.
 pub fn admission(
     handlers: &[Arc<Handler>],
     request: &AdmissionRequest<'_>,
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Selected, Ask> {
+) -> Result<Selected, OpenQuestion> {
     let is_selected =
         |it: &Handler| Ok(is_wanted(it, request) && filters::matches(it, subject, answers)?);
     Ok(select(handlers, answers, is_selected)?.selected)
 }
 
-/// Whether an object is in the scope of any change handler; objects of nobody are left alone.
+/// Returns whether an object is in the scope of any change handler; other objects are left alone.
 pub fn prematched(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Certainty, Ask> {
+) -> Result<Certainty, OpenQuestion> {
     any(handlers, answers, |it| filters::prematches(it, subject, answers))
 }
 
-/// Whether an object must not go before change handlers had their say.
+/// Returns whether an object needs the finalizer for change handlers.
 pub fn requires_finalizer(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Certainty, Ask> {
+) -> Result<Certainty, OpenQuestion> {
     any(handlers, answers, |it| {
         Ok(it.requires_finalizer() && filters::prematches(it, subject, answers)?)
     })
 }
 
-/// Drops repeated declarations of one function under one id: it must run once.
+/// Removes repeated declarations of one function under one id: it must run once.
 pub(crate) fn without_repeats(handlers: impl IntoIterator<Item = Arc<Handler>>) -> Selected {
     let mut kept: Selected = Vec::new();
     for handler in handlers {
@@ -161,7 +161,7 @@ fn is_wanted(handler: &Handler, request: &AdmissionRequest<'_>) -> bool {
         Some("*") => true,
         wanted => wanted == request.subresource,
     };
-    // There is no object to change in a deletion, unless the handler says that it knows.
+    // There is no object to change in a deletion, unless the handler is declared for exactly that.
     let changes_nothing = handler.kind == Kind::Mutate
         && request.operation == Some("DELETE")
         && options.operations != ["DELETE"];
@@ -175,7 +175,7 @@ fn select(
     handlers: &[Arc<Handler>],
     answers: &Answers,
     is_selected: impl Fn(&Handler) -> filters::Verdict,
-) -> Result<Sorted, Ask> {
+) -> Result<Selection, OpenQuestion> {
     let (mut selected, mut undecided) = (Vec::new(), Vec::new());
     for handler in handlers {
         match verdict(handler, answers, &is_selected)? {
@@ -184,14 +184,14 @@ fn select(
             Certainty::Unknown => undecided.push(Arc::clone(handler)),
         }
     }
-    Ok(Sorted { selected: without_repeats(selected), undecided: without_repeats(undecided) })
+    Ok(Selection { selected: without_repeats(selected), undecided: without_repeats(undecided) })
 }
 
 fn any(
     handlers: &[Arc<Handler>],
     answers: &Answers,
     is_so: impl Fn(&Handler) -> filters::Verdict,
-) -> Result<Certainty, Ask> {
+) -> Result<Certainty, OpenQuestion> {
     let mut sum = Certainty::No;
     for handler in handlers {
         sum = sum.or(verdict(handler, answers, &is_so)?);
@@ -202,12 +202,12 @@ fn any(
     Ok(sum)
 }
 
-/// A handler that is excluded is undecided only if the rest of what is asked does not rule it out.
+/// An excluded handler is undecided only if its filters do not rule it out.
 fn verdict(
     handler: &Arc<Handler>,
     answers: &Answers,
     is_so: impl Fn(&Handler) -> filters::Verdict,
-) -> Result<Certainty, Ask> {
+) -> Result<Certainty, OpenQuestion> {
     match is_so(handler) {
         Ok(false) => Ok(Certainty::No),
         Ok(true) if answers.excludes(handler) => Ok(Certainty::Unknown),
@@ -215,10 +215,10 @@ fn verdict(
         Err(question) if answers.excludes(handler) || answers.has_failed(&question) => {
             Ok(Certainty::Unknown)
         }
-        Err(question) => Err(ask(handler, question)),
+        Err(question) => Err(open_question(handler, question)),
     }
 }
 
-fn ask(handler: &Arc<Handler>, question: Question) -> Ask {
-    Ask { handler: Arc::clone(handler), question }
+fn open_question(handler: &Arc<Handler>, question: Question) -> OpenQuestion {
+    OpenQuestion { handler: Arc::clone(handler), question }
 }

@@ -1,4 +1,4 @@
-//! What follows from the outcomes of a cycle: done or not, the next wake-up, what is remembered on the object.
+//! Decides what follows from the outcomes of a cycle: whether it is done, the next wake-up, and the stored state.
 //!
 //! Hop 7 of the walk. Before: `handling/run.rs`. After: `handling/patching.rs`.
 
@@ -15,14 +15,14 @@ use super::{
 };
 use crate::settings::Persistence;
 
-/// The end of a cycle for its change.
+/// The result of a cycle for its change.
 #[derive(Debug, Default)]
 pub struct Settlement {
-    /// For the object's log.
+    /// Log lines of the object.
     pub lines: Vec<LogLine>,
-    /// Pauses until unfinished handlers are due.
+    /// The pauses until the unfinished handlers are due.
     pub delays: Vec<Duration>,
-    /// Every handler has ended, or there was none: the change needs nothing more.
+    /// Every handler has ended, or there was none: the change is finished.
     pub done: bool,
 }
 
@@ -41,7 +41,7 @@ pub fn change(state: &State, change: &Change, skipped: bool, now: Timestamp) -> 
     Settlement { lines: vec![line], delays: Vec::new(), done: true }
 }
 
-/// Stores the essence as handled, unless the same is stored already.
+/// Stores the essence as handled, unless the same is already stored.
 pub fn remember(
     persistence: &Persistence,
     body: &Value,

@@ -1,14 +1,14 @@
-//! Sizes in bytes as users write them: a number, or one with a unit of 1024s as in Kubernetes.
+//! Sizes in bytes as users write them: a number, or one with a binary unit as in Kubernetes.
 
 use serde_json::Value;
 
-/// What is expected, for messages.
+/// The accepted forms, for messages.
 pub const EXPECTED: &str = "a number of bytes or a size such as \"64Mi\"";
 
-/// The largest goes first, so that texts are as short as they can be.
+/// The largest unit comes first, to keep texts short.
 const UNITS: [(&str, u64); 3] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
 
-/// Reads a size; `None` if it is none. `64MiB` is `64Mi`.
+/// Reads a size; `None` if it is invalid. `64MiB` is `64Mi`.
 pub fn parse(value: &Value) -> Option<usize> {
     let bytes = match value {
         Value::Number(it) => it.as_f64()?,
@@ -21,11 +21,11 @@ pub fn parse(value: &Value) -> Option<usize> {
         }
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
-    // The text of a float without a fraction is an integer, unless it is too large for one.
+    // A float without a fraction prints as an integer, and parses unless it is out of range.
     (bytes >= 0.0 && bytes.fract() == 0.0).then(|| format!("{bytes:.0}").parse().ok())?
 }
 
-/// For messages: `64 MiB`, or the exact number if it is not of a unit.
+/// Formats a size for messages: `64 MiB`, or the exact number of bytes if it is not a multiple of a unit.
 pub fn shown(bytes: usize) -> String {
     let exact = |(_, size): &&(&str, u64)| {
         usize::try_from(*size).is_ok_and(|size| bytes >= size && bytes.is_multiple_of(size))
@@ -54,7 +54,7 @@ mod tests {
     use super::{parse, shown};
 
     #[test]
-    fn numbers_and_units_are_read_and_nonsense_is_not() {
+    fn numbers_and_units_are_read_and_invalid_text_is_not() {
         for (value, expected) in [
             (json!(0), 0),
             (json!(4096.0), 4096),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_told_in_the_largest_unit_that_is_exact() {
+    fn a_size_is_shown_in_the_largest_exact_unit() {
         let texts = [64 << 20, 1 << 10, 1536, 3 << 30].map(shown);
         assert_eq!(texts, ["64 MiB", "1 KiB", "1536 bytes", "3 GiB"]);
     }

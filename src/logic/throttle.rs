@@ -1,7 +1,7 @@
-//! Keeps an object from repeating an unexpected error without a pause.
+//! Throttles the handling of an object after unexpected errors.
 //!
-//! These are errors of the framework or of the API, not of handlers. The first one pauses the object shortly, each further
-//! one longer; a cycle without errors starts the pauses over. Times are durations since any fixed moment.
+//! These are errors of the framework or of the API, not of handlers. The first one pauses the object briefly, each further one
+//! longer; a cycle without errors resets the pauses. Times are durations since any fixed moment.
 //!
 //! The contract is `tests/vectors/throttling.json`.
 
@@ -12,12 +12,12 @@ use super::{
     python_text,
 };
 
-/// What one object remembers of its errors.
+/// The errors of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
     /// Errors since the last success.
     errors: usize,
-    /// The pause that is not over yet.
+    /// The current pause, if it has not ended yet.
     pause: Option<Pause>,
 }
 
@@ -28,26 +28,27 @@ struct Pause {
 }
 
 impl Throttle {
-    /// How long to sleep before the next event may be processed; `None` if there is no pause.
+    /// Returns how long to sleep before the next event may be processed; `None` if there is no pause.
     ///
-    /// The sleep ends early when a newer event arrives. Afterwards, ask [`Throttle::rested`].
+    /// The sleep ends early when a newer event arrives. Afterwards, call [`Throttle::rested`].
     pub fn remaining(&self, now: Duration) -> Option<Duration> {
         self.pause.map(|it| it.until.saturating_sub(now))
     }
 
-    /// The length of the present pause, if it is not over.
+    /// Returns the length of the current pause, if it has not ended.
     pub fn pause(&self) -> Option<Duration> {
         self.pause.map(|it| it.length)
     }
 
-    /// Ends the pause if its time is over. `None`: it is not, and the event at hand must be skipped for a newer one.
+    /// Ends the pause if its time is over. `None`: it is not, and the current event must be skipped in favor of a newer one.
     pub fn rested(&mut self, now: Duration) -> Option<LogLine> {
         self.pause.take_if(|it| it.until <= now)?;
         let text = "Throttling is over. Switching back to normal operations.".to_owned();
         Some(LogLine { level: LogLevel::Info, text, with_trace: false })
     }
 
-    /// A cycle ended with an unexpected error: begins a pause. Without delays there are no pauses and no lines.
+    /// Records a cycle that ended with an unexpected error, and begins a pause. Without `delays` there are no pauses and no log
+    /// lines.
     pub fn failed(&mut self, delays: &[Duration], now: Duration, error: &str) -> Option<LogLine> {
         let delay = *delays.get(self.errors).or(delays.last())?;
         self.errors += 1;
@@ -57,7 +58,7 @@ impl Throttle {
         Some(LogLine { level: LogLevel::Error, text, with_trace: true })
     }
 
-    /// A cycle ended well.
+    /// Records a cycle that ended without errors.
     pub fn succeeded(&mut self) {
         *self = Throttle::default();
     }

@@ -13,7 +13,8 @@ use futures::{StreamExt as _, stream::BoxStream};
 
 use super::{BoxFuture, Demand, HealthState, Leadership, Pulse};
 use crate::logic::{
-    kube::Said, object::Object, reason::EventType, resource::Resource, selector::Restrictions,
+    kube::StatusDetails, object::Object, reason::EventType, resource::Resource,
+    selector::Restrictions,
 };
 use crate::settings::Settings;
 
@@ -237,7 +238,7 @@ pub struct ApiError {
     /// What the user can do next, if known.
     pub hint: Option<String>,
     /// Details of the response, if it has any.
-    pub answer: Option<Box<Said>>,
+    pub answer: Option<Box<StatusDetails>>,
 }
 
 /// What a failed request means for its caller. No module outside of `cluster/` inspects status codes.

@@ -1,8 +1,8 @@
-//! Every knob of the operator: plain data with defaults.
+//! All settings of the operator: plain data with defaults.
 //!
-//! Names are Kopf's, because its users are ours; durations are [`Duration`]s, written as seconds or `"10m"` by users.
-//! Settings are read when they are needed, so a change made in `on_startup` holds for the whole run. What users read about
-//! each, and how it is read and set by name, is in `logic/configure/table.rs`.
+//! Names are Kopf's, because its users are ours; durations are [`Duration`]s, which users write as seconds or `"10m"`. Settings are
+//! read when they are needed, so a change in `on_startup` applies to the whole run. `logic/configure/table.rs` contains their
+//! documentation, and reads and sets them by name.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ pub type FieldPath = Vec<String>;
 /// All settings of one operator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// The life of the process.
+    /// The process.
     pub process: Process,
-    /// Kubernetes events written by the operator.
+    /// Kubernetes events that the operator posts.
     pub posting: Posting,
     /// Other operators that serve the same objects.
     pub peering: Peering,
-    /// The election of a leader among replicas.
+    /// Leader election among replicas.
     pub leadership: Leadership,
-    /// Listing and watching.
+    /// Lists and watches.
     pub watching: Watching,
     /// Queues and workers.
     pub queueing: Queueing,
@@ -39,22 +39,22 @@ pub struct Settings {
     pub execution: Execution,
     /// Daemons and timers.
     pub background: Background,
-    /// What scripts may use up.
+    /// Limits of scripts.
     pub sandbox: Sandbox,
     /// Requests to the API.
     pub networking: Networking,
-    /// State kept on objects.
+    /// State stored on objects.
     pub persistence: Persistence,
-    /// What an edit of scripts means for objects.
+    /// The effects of reloads on objects.
     pub reload: Reload,
 }
 
 /// `settings.process`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
-    /// A graceful exit that takes longer than this ends at once; `None`: never.
+    /// Maximum time of a graceful exit; then the process ends at once. `None`: no limit.
     pub ultimate_exiting_timeout: Option<Duration>,
-    /// Clean-up handlers that take longer than this are stopped; `None`: only the exit as a whole has a limit.
+    /// Maximum time of the clean-up handlers; then they are stopped. `None`: only the exit as a whole has a limit.
     pub cleanup_timeout: Option<Duration>,
 }
 
@@ -63,17 +63,17 @@ pub struct Process {
 pub struct Posting {
     /// Whether events are posted at all.
     pub enabled: bool,
-    /// Whether lines of object loggers are posted too.
+    /// Whether lines of object loggers are posted, too.
     pub loggers: bool,
-    /// The least level that is posted, as a number: 10 is debug, 20 info, 30 warning, 40 error.
+    /// Minimum level of posted lines, as a number: 10 is debug, 20 info, 30 warning, 40 error.
     pub level: u32,
-    /// Pauses between the attempts to post an event that a script asked for.
+    /// Pauses between the attempts to post an event that a script requested.
     pub default_backoffs: Vec<Duration>,
     /// Pauses between the attempts to post a line of a logger.
     pub logging_backoffs: Vec<Duration>,
-    /// The most objects whose events are posted at once; `None`: no limit.
+    /// Maximum number of objects whose events are posted at once; `None`: no limit.
     pub worker_limit: Option<usize>,
-    /// Who posts the events of one object ends without work for this long.
+    /// The worker that posts the events of one object ends after this much idle time.
     pub idle_timeout: Duration,
     /// The component named in posted events.
     pub reporting_component: String,
@@ -88,17 +88,17 @@ pub struct Posting {
 pub struct Peering {
     /// The name of the peering object.
     pub name: String,
-    /// Do not log successful signs of life.
+    /// Do not log successful renewals of the record.
     pub stealth: bool,
-    /// Own priority: operators of lower priority pause while this one lives.
+    /// The priority of this operator: operators with a lower one pause while it is alive.
     pub priority: i64,
-    /// How long others believe the last sign of life.
+    /// How long the record of this operator is valid after its last renewal.
     pub lifetime: Duration,
     /// Stay paused until the peering object exists.
     pub mandatory: bool,
     /// Ignore all other operators.
     pub standalone: bool,
-    /// Meet at a `ClusterKopfPeering`, not at a `KopfPeering` of each namespace. Set by the scope at the start.
+    /// Use a `ClusterKopfPeering`, not a `KopfPeering` in each namespace. Set at the start, by the scope.
     pub clusterwide: bool,
 }
 
@@ -107,23 +107,23 @@ pub struct Peering {
 pub struct Leadership {
     /// Whether replicas elect a leader, and only the leader acts.
     pub enabled: bool,
-    /// The name of the lease; operators in one namespace need one each.
+    /// The name of the lease; operators in one namespace need different names.
     pub name: String,
     /// Its namespace; `None`: that of the pod, or of the kubeconfig.
     pub namespace: Option<String>,
-    /// Another replica takes over when the lease was not renewed for so long.
+    /// Another replica takes over when the lease was not renewed for this long.
     pub duration: Duration,
-    /// A leader that cannot renew the lease for so long stops; shorter than `duration`.
+    /// A leader that cannot renew the lease for this long stops; shorter than `duration`.
     pub renew_deadline: Duration,
-    /// The pause between attempts to get or to renew the lease.
+    /// The pause between attempts to acquire or to renew the lease.
     pub retry_period: Duration,
 }
 
-/// By resource selector as a text: the arguments of a declaration joined by slashes, such as `pods`, `v1/pods` or
+/// By resource selector as a string: the arguments of a declaration joined by slashes, such as `pods`, `v1/pods` or
 /// `kopf.dev/v1/kopfexamples`; [`EVERYTHING`] is every resource. In the order of definition.
 pub type Selectors = IndexMap<String, String>;
 
-/// The key of every resource in [`Selectors`].
+/// The key for every resource in [`Selectors`].
 pub const EVERYTHING: &str = "*";
 
 /// `settings.watching`
@@ -131,16 +131,16 @@ pub const EVERYTHING: &str = "*";
 pub struct Watching {
     /// `timeoutSeconds` of watch requests; omitted when `None`.
     pub server_timeout: Option<Duration>,
-    /// The longest life of one watch request on our side.
+    /// Maximum time of one watch request on the client side.
     pub client_timeout: Option<Duration>,
-    /// Pause before a stream starts over with a new list.
+    /// The pause before a stream starts over with a new list.
     pub reconnect_backoff: Duration,
-    /// Reconnect a watch that was silent for this long; bookmarks count as sound.
+    /// Reconnect a watch that was inactive for this long; bookmarks count as activity.
     pub inactivity_timeout: Duration,
     /// `limit` of list requests; `None` requests all objects at once. 500, as in client-go and kube-rs: a list of 100,000 objects
     /// would be a response of more than 100 MB, which both sides hold in memory.
     pub chunk_size: Option<u32>,
-    /// The longest a connection for a watch may take to be made; `None`: as for other requests.
+    /// Maximum time to connect for a watch; `None`: as for other requests.
     pub connect_timeout: Option<Duration>,
     /// Get the initial objects from the watch itself, without a list request.
     pub initial_streaming: bool,
@@ -155,11 +155,11 @@ pub struct Watching {
 /// `settings.queueing`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queueing {
-    /// The most workers at once per stream; `None`: no limit.
+    /// Maximum number of concurrent workers per stream; `None`: no limit.
     pub worker_limit: Option<usize>,
     /// A worker without events for this long ends.
     pub idle_timeout: Duration,
-    /// How long workers may go on when the operator stops.
+    /// How long workers may continue when the operator stops.
     pub exit_timeout: Duration,
     /// Pauses after unexpected errors on one object; the last one repeats.
     pub error_delays: Vec<Duration>,
@@ -168,59 +168,59 @@ pub struct Queueing {
 /// `settings.scanning`
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scanning {
-    /// Do not observe namespaces and resource definitions at run time.
+    /// Do not watch namespaces and CRDs at run time.
     pub disabled: bool,
 }
 
 /// `settings.execution`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
-    /// The pause before an arbitrary error is retried, for handlers without `backoff`.
+    /// The pause before the retry after an arbitrary error, for handlers without `backoff`.
     pub default_backoff: Duration,
-    /// The most Rhai handlers of one script that run at once.
+    /// Maximum number of Rhai handlers of one script that run at once.
     pub max_workers: Option<usize>,
-    /// How long one call may compute; waiting does not count.
+    /// Maximum CPU time of one call; waiting does not count.
     pub cpu_limit: Duration,
-    /// How long one call of an event handler or an index function may take, waiting included; `None`: no limit.
+    /// Maximum time of one call of an event or index handler, waiting included; `None`: no limit.
     pub event_timeout: Option<Duration>,
 }
 
-/// `settings.sandbox`: limits of each script, from the moment it is loaded. Those of a running script do not change.
+/// `settings.sandbox`: limits of each script, from the moment it is loaded. Limits of a running script do not change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sandbox {
-    /// Bytes of the VM of one script.
+    /// Memory of the VM of one script, in bytes.
     pub memory_limit: usize,
     /// Nested calls in one call of a handler.
     pub call_depth: usize,
-    /// Bytes of one string.
+    /// Size of one string, in bytes.
     pub string_size: usize,
     /// Coroutines of one script that have not ended, besides those of its handlers.
     pub coroutines: usize,
-    /// Bytes of what one handler returns, of its patch and of a memo, as JSON.
+    /// Size of the result of one handler, of its patch and of a memo, as JSON in bytes.
     pub result_size: usize,
 }
 
 /// `settings.background`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {
-    /// How often a daemon that does not stop is looked at again, if it has no cancellation timeout.
+    /// How often to check a daemon that does not stop, if it has no cancellation timeout.
     pub cancellation_polling: Duration,
-    /// How long to wait for a daemon right after it was told to stop.
+    /// How long to wait for a daemon right after it was requested to stop.
     pub instant_exit_timeout: Option<Duration>,
-    /// How many turns of the scheduler a daemon has for that if there is no such timeout.
+    /// Number of scheduler cycles that a daemon has instead, if there is no such timeout.
     pub instant_exit_zero_time_cycles: u32,
 }
 
 /// `settings.networking`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Networking {
-    /// The longest a regular request may take.
+    /// Maximum time of a request.
     pub request_timeout: Duration,
-    /// The longest a connection may take to be made.
+    /// Maximum time to connect.
     pub connect_timeout: Option<Duration>,
     /// Pauses between the attempts of one request: N pauses make N + 1 attempts.
     pub error_backoffs: Vec<Duration>,
-    /// Follow `Retry-After` even when it is shorter than our own pause.
+    /// Follow `Retry-After` even if it is shorter than our own pause.
     pub enforce_retry_after: bool,
     /// Use the proxies of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
     pub trust_env: bool,
@@ -231,11 +231,11 @@ pub struct Networking {
 pub struct Persistence {
     /// The finalizer that keeps objects until their deletion is handled.
     pub finalizer: String,
-    /// Where the progress of handlers is kept.
+    /// Where the progress of handlers is stored.
     pub progress_storage: ProgressStorage,
-    /// Where the last handled essence is kept.
+    /// Where the last handled essence is stored.
     pub diffbase_storage: DiffBaseStorage,
-    /// How long to wait until the own patch comes back before handlers run; zero does not wait.
+    /// How long handlers wait for the event of the operator's own patch; zero does not wait.
     pub consistency_timeout: Duration,
     /// Whether permanent failures of handlers are stored on their objects.
     pub remember_failures: bool,
@@ -246,7 +246,7 @@ pub struct Persistence {
 pub struct Reload {
     /// Which handlers that failed permanently are retried once their code has changed.
     pub retry_failed: RetryFailed,
-    /// On how many objects per second.
+    /// Maximum number of objects per second.
     pub retry_rate: usize,
 }
 
@@ -264,7 +264,7 @@ pub enum RetryFailed {
 /// The prefix of annotations and of the finalizer, shared with Kopf.
 pub const PREFIX: &str = "kopf.zalando.org";
 
-/// The default of `settings.networking.request_timeout`. Any other value holds for all requests, this one for lists.
+/// The default of `settings.networking.request_timeout`. Any other value applies to all requests, this one to lists.
 pub const REQUEST_TIMEOUT: Duration = secs(300);
 
 const fn secs(seconds: u64) -> Duration {
@@ -309,7 +309,7 @@ impl Default for Peering {
 }
 
 impl Default for Leadership {
-    /// The numbers of client-go.
+    /// The values of client-go.
     fn default() -> Self {
         Leadership {
             enabled: false,
@@ -352,8 +352,8 @@ impl Default for Queueing {
 }
 
 impl Default for Sandbox {
-    /// The numbers of the contract with script authors; the depth keeps far from the end of a thread's stack, and a result
-    /// larger than that is refused by every API server.
+    /// The limits that script authors can rely on. The depth is far below the limit of a thread's stack, and every API server
+    /// rejects a larger result.
     fn default() -> Self {
         const MIB: usize = 1 << 20;
         Sandbox {
@@ -382,7 +382,7 @@ impl Default for Background {
     fn default() -> Self {
         Background {
             cancellation_polling: secs(60),
-            // Kopf: none, only turns of its scheduler. Scripts compute on threads of their own, where ours says nothing.
+            // Kopf has none, only cycles of its scheduler. Scripts run on separate threads, where our scheduler has no meaning.
             instant_exit_timeout: Some(Duration::from_millis(100)),
             instant_exit_zero_time_cycles: 10,
         }

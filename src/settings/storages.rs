@@ -1,8 +1,8 @@
-//! Where the operator keeps its state on objects: the storages, with their names and defaults.
+//! The storages of state on objects, with their names and defaults.
 
 use super::{FieldPath, PREFIX};
 
-/// Where the progress of handlers is kept on an object.
+/// Where the progress of handlers is stored on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgressStorage {
     /// In annotations.
@@ -20,9 +20,9 @@ pub enum ProgressStorage {
 pub struct AnnotationsProgress {
     /// The part of the annotation names before the slash.
     pub prefix: String,
-    /// Write null fields too.
+    /// Also write null fields.
     pub verbose: bool,
-    /// The record key of the annotation that provokes a new event.
+    /// The record key of the annotation that triggers a new event.
     pub touch_key: String,
     /// Also write and read the shorter names of old versions.
     pub v1: bool,
@@ -33,11 +33,11 @@ pub struct AnnotationsProgress {
 pub struct StatusProgress {
     /// The field that maps handler ids to records.
     pub field: FieldPath,
-    /// The field that provokes a new event.
+    /// The field that triggers a new event.
     pub touch_field: FieldPath,
 }
 
-/// Where the last handled essence is kept on an object.
+/// Where the last handled essence is stored on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DiffBaseStorage {
     /// In an annotation.
@@ -55,7 +55,7 @@ pub struct AnnotationsDiffBase {
     pub prefix: String,
     /// The record key.
     pub key: String,
-    /// Fields whose changes do not matter.
+    /// Fields whose changes are ignored.
     pub ignored_fields: Vec<FieldPath>,
     /// Also write and read the shorter name of old versions.
     pub v1: bool,
@@ -64,9 +64,9 @@ pub struct AnnotationsDiffBase {
 /// The last handled essence in the status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusDiffBase {
-    /// The field that holds the text.
+    /// The field that contains the text.
     pub field: FieldPath,
-    /// Fields whose changes do not matter.
+    /// Fields whose changes are ignored.
     pub ignored_fields: Vec<FieldPath>,
 }
 

@@ -1,11 +1,11 @@
-//! What is to say about scripts: what they declare, what is wrong, what is odd.
+//! The findings about scripts: their declarations, errors and warnings.
 
 use serde_json::{Map, Value, json};
 
 use crate::cli::{
     options::{Note, RunOptions},
     report::Report,
-    scripts::{self, oddities},
+    scripts::{self, operator_warnings},
 };
 use crate::logic::{
     configure::TABLE,
@@ -17,15 +17,15 @@ use crate::logic::{
 use crate::scripting::{LoadError, Modules, ScriptHost, Source};
 use crate::settings::Settings;
 
-/// The shape of the JSON. It grows, but what is there keeps its meaning; otherwise this number changes.
+/// The version of the JSON format. New keys may be added; if the meaning of a key changes, this number does.
 const VERSION: u32 = 1;
 
-/// All about the scripts.
+/// All findings about the scripts.
 pub(super) struct Findings {
     pub(super) scripts: Vec<Script>,
     pub(super) errors: Vec<LoadError>,
     pub(super) warnings: Vec<String>,
-    /// With the limits of each script.
+    /// Includes the limits of each script.
     pub(super) settings: Settings,
 }
 
@@ -66,10 +66,10 @@ impl Findings {
         }
         findings.errors.extend(duplicates(&all, &sources));
         let names: Vec<_> = sources.iter().map(|it| it.name.as_str()).collect();
-        // What cannot be loaded may declare any number.
+        // A script that cannot be loaded may declare any number.
         let known =
             if findings.scripts.iter().all(|it| it.handlers.is_some()) { all.len() } else { 1 };
-        findings.warnings.extend(oddities(&options.grants, &names, known));
+        findings.warnings.extend(operator_warnings(&options.grants, &names, known));
         if let [_, .., last] = lifecycles.as_slice() {
             let told = "Several scripts set the default lifecycle; the last one is used";
             findings.warnings.push(format!("{told}: {last}."));
@@ -78,7 +78,7 @@ impl Findings {
         findings
     }
 
-    /// There are no scripts to look at.
+    /// Returns findings for scripts that cannot be read.
     pub(super) fn of_report(report: &Report, options: &RunOptions) -> Self {
         let mut findings = Findings::empty(options);
         findings.errors.push(LoadError {
@@ -106,12 +106,12 @@ impl Findings {
         }
     }
 
-    /// Whether an operator of these scripts starts.
+    /// Returns whether an operator with these scripts would start.
     pub(super) fn is_usable(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// The answer for programs.
+    /// Returns the findings as JSON.
     pub(super) fn to_json(&self) -> Value {
         json!({
             "version": VERSION,
@@ -147,7 +147,7 @@ fn warning(note: &Note) -> Option<String> {
     }
 }
 
-/// By `GROUP.NAME`.
+/// Returns the limits by `GROUP.NAME`.
 fn limits(settings: &Settings) -> Map<String, Value> {
     let is_limit =
         |group: &str, name: &str| group == "sandbox" || (group, name) == ("execution", "cpu_limit");
@@ -161,7 +161,7 @@ fn of_error(error: &LoadError) -> Value {
     json!({ "file": file, "line": line, "source": source_line, "message": message, "hint": hint })
 }
 
-/// Ids that are taken twice, also by two scripts, where they are taken again.
+/// Returns errors for duplicate ids, also across scripts, at the second declaration.
 fn duplicates(handlers: &[Handler], sources: &[Source]) -> Vec<LoadError> {
     let at = |duplicate: crate::logic::registry::DuplicateId| {
         let place = duplicate.second.rsplit_once(':');
@@ -184,7 +184,7 @@ fn duplicates(handlers: &[Handler], sources: &[Source]) -> Vec<LoadError> {
     Registry::duplicates(handlers).map(at).collect()
 }
 
-/// A handler whose filters contradict each other.
+/// Returns a warning for a handler whose filters contradict each other.
 fn never_called(handler: &Handler) -> Option<String> {
     let is_unchanged = match (&handler.filters.old, &handler.filters.new) {
         (Some(Criterion::Equals(old)), Some(Criterion::Equals(new))) => old == new,

@@ -1,4 +1,4 @@
-//! The answer for people.
+//! The findings as text.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::findings::{Findings, Script};
 use crate::logic::{description::describe, grants::Permission, size};
 use crate::settings::{Sandbox, Settings};
 
-/// What the scripts declare.
+/// Returns what the scripts declare.
 pub(super) fn text(findings: &Findings) -> String {
     let mut text = String::new();
     for script in &findings.scripts {
@@ -16,7 +16,7 @@ pub(super) fn text(findings: &Findings) -> String {
     }
     of_access(&mut text, &findings.scripts);
     if !findings.scripts.is_empty() {
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(text, "limits of a script: {}", limits(&findings.settings));
     }
     let handlers: usize =
@@ -32,22 +32,22 @@ pub(super) fn text(findings: &Findings) -> String {
     text + counts.join(", ").as_str() + "\n"
 }
 
-/// What is wrong with them.
+/// Returns the warnings and errors.
 pub(super) fn problems(findings: &Findings) -> String {
     let mut text = String::new();
     for warning in &findings.warnings {
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(text, "warning: {warning}");
     }
     for error in &findings.errors {
         let told = error.to_string();
-        // A problem that is in no file.
+        // An error without a file.
         let _fits = writeln!(text, "{}", told.replacen("error: : ", "error: ", 1));
     }
     text
 }
 
-/// What scripts may reach, once for those that may the same.
+/// Adds the permissions of the scripts, only once if they are the same for all.
 fn of_access(text: &mut String, scripts: &[Script]) {
     let is_alike =
         scripts.iter().all(|it| scripts.first().is_some_and(|first| first.access == it.access));
@@ -96,7 +96,7 @@ fn of_script(text: &mut String, script: &Script) {
     }
 }
 
-/// One handler.
+/// The row of one handler.
 struct Row {
     declaration: String,
     resource: String,
@@ -124,7 +124,7 @@ impl Row {
     }
 }
 
-/// One filter or option: `retries 3`, `labels app="x" tier present`, `field spec.x`
+/// Returns one filter or option: `retries 3`, `labels app="x" tier present`, `field spec.x`.
 fn detail(key: &str, value: &Value) -> String {
     let value = match (key, value) {
         ("param", value) => value.to_string(),
@@ -147,7 +147,7 @@ fn detail(key: &str, value: &Value) -> String {
     format!("{key} {value}")
 }
 
-/// What is said of a criterion that is no value.
+/// Returns the text of a filter that is not a plain value.
 fn criterion(value: &Value) -> Option<String> {
     if let Some(function) = value.get("function").and_then(Value::as_str) {
         return Some(format!("as {function} decides"));

@@ -1,7 +1,7 @@
-//! `kopf check`: loads scripts as `kopf run` does, and tells what they declare and what is wrong with them.
+//! `kopf check`: loads scripts as `kopf run` does, and reports what they declare and every error.
 //!
-//! No cluster is needed, nothing is served, no handler runs. Each script is loaded on its own, so that one mistake does not
-//! hide another.
+//! It needs no cluster, serves nothing and calls no handler. Each script is loaded separately, so that an error does not hide
+//! another.
 
 mod findings;
 mod listing;
@@ -18,12 +18,12 @@ use crate::cli::{
     scripts::Read,
 };
 
-/// Checks the scripts. The answer is printed, also if they cannot be used.
+/// Checks the scripts. Prints the findings, also if the scripts cannot be used.
 pub(super) fn run(options: &RunOptions, output: OutputFormat) -> Result<Exit, Report> {
     let told = |it: std::io::Error| Report::failure(format!("cannot print: {it}"));
     let mut stdout = aside().map_err(told)?;
     let findings = match Read::files(options).map_err(Report::from) {
-        Ok(read) => look(options, read)?,
+        Ok(read) => check_scripts(options, read)?,
         Err(report) if report.exit == Exit::Usage => return Err(report),
         Err(report) => Findings::of_report(&report, options),
     };
@@ -31,7 +31,7 @@ pub(super) fn run(options: &RunOptions, output: OutputFormat) -> Result<Exit, Re
         OutputFormat::Json => format!("{:#}\n", findings.to_json()),
         OutputFormat::Text => listing::text(&findings),
     };
-    // A closed stdout is nothing to stumble over.
+    // A closed stdout is ignored.
     let _closed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if output == OutputFormat::Text {
         let _closed = std::io::stderr().write_all(listing::problems(&findings).as_bytes());
@@ -39,14 +39,14 @@ pub(super) fn run(options: &RunOptions, output: OutputFormat) -> Result<Exit, Re
     Ok(if findings.is_usable() { Exit::Success } else { Exit::Failure })
 }
 
-/// What scripts print must not end up between the braces of an answer: from now on it goes to stderr.
+/// Redirects stdout to stderr, so that output of scripts does not corrupt the JSON. Returns the original stdout.
 fn aside() -> std::io::Result<std::fs::File> {
     let stdout = dup(std::io::stdout())?;
     dup2_stdout(std::io::stderr())?;
     Ok(stdout.into())
 }
 
-fn look(options: &RunOptions, read: Read) -> Result<Findings, Report> {
+fn check_scripts(options: &RunOptions, read: Read) -> Result<Findings, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;

@@ -1,7 +1,7 @@
 //! `kopf.yaml`: run options and settings in a file.
 //!
-//! The keys are the long options of `kopf run` without their dashes, and `settings` with groups of settings. Whatever is not
-//! known is an error with its line: a misspelled key that is silently ignored is found out when it hurts.
+//! The keys are the long options of `kopf run` without their dashes, and `settings` with groups of settings. An unknown key is an
+//! error with its line: a misspelled key must not be ignored silently.
 
 mod scripts;
 mod yaml;
@@ -27,28 +27,28 @@ use crate::logic::{
     nearest::nearest,
 };
 
-/// The name of the file that is looked for.
+/// The default name of the file.
 pub const NAME: &str = "kopf.yaml";
 
-/// Larger files are refused: naming a dump by mistake must not fill the memory.
+/// Maximum size of the file in bytes: a dump that is named by mistake must not fill the memory.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// What an option of the file takes.
+/// The type of an option in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// true or false
+    /// A boolean.
     Flag,
-    /// A text.
+    /// A string.
     Text,
-    /// A text or a list of strings.
+    /// A string or a list of strings.
     Texts,
-    /// A whole number.
+    /// An integer.
     Number,
-    /// Seconds, or a text with a unit.
+    /// Seconds, or a string with a unit.
     Duration,
 }
 
-/// The keys beside `settings`, with what they take.
+/// The keys next to `settings`, with their types.
 pub const KEYS: &[(&str, Takes)] = &[
     ("paths", Takes::Texts),
     ("all-namespaces", Takes::Flag),
@@ -77,64 +77,64 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("color", Takes::Text),
 ];
 
-/// A file, understood.
+/// A parsed file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// The file as the user would name it.
+    /// The path of the file as the user would write it.
     pub path: PathBuf,
-    /// Values by the keys of [`KEYS`], with their places in the file; lists are lists even if they were a single text.
+    /// Values by the keys of [`KEYS`], with their locations in the file; a single string of a list option is stored as a list.
     options: BTreeMap<&'static str, (Value, String)>,
     /// The settings, in the order of the file.
     pub settings: Vec<Assignment>,
-    /// What single scripts are granted.
+    /// The permissions of single scripts.
     pub scripts: Vec<ScriptEntry>,
-    /// Names of the past that are in use.
+    /// Warnings about deprecated names.
     pub warnings: Vec<String>,
 }
 
 impl Config {
-    /// A truth, if the file says it.
+    /// Returns a boolean, if the file has it.
     pub fn flag(&self, key: &str) -> Option<bool> {
         self.options.get(key)?.0.as_bool()
     }
 
-    /// A number, if the file says it.
+    /// Returns an integer, if the file has it.
     pub fn number(&self, key: &str) -> Option<i64> {
         self.options.get(key)?.0.as_i64()
     }
 
-    /// A text, if the file says it, and its place in the file.
+    /// Returns a string and its location, if the file has it.
     pub fn text(&self, key: &str) -> Option<(&str, &str)> {
         let (value, place) = self.options.get(key)?;
         Some((value.as_str()?, place))
     }
 
-    /// A duration, if the file says it, and its place in the file.
+    /// Returns a duration and its location, if the file has it.
     pub fn duration(&self, key: &str) -> Option<(Duration, &str)> {
         let (value, place) = self.options.get(key)?;
         Some((duration::parse(value)?, place))
     }
 
-    /// A list, if the file says it.
+    /// Returns a list, if the file has it.
     pub fn texts(&self, key: &str) -> Option<Vec<String>> {
         Some(self.texts_at(key)?.0)
     }
 
-    /// A list, if the file says it, and its place in the file.
+    /// Returns a list and its location, if the file has it.
     pub fn texts_at(&self, key: &str) -> Option<(Vec<String>, &str)> {
         let (value, place) = self.options.get(key)?;
         let items = value.as_array()?.iter().filter_map(Value::as_str);
         Some((items.map(str::to_owned).collect(), place))
     }
 
-    /// The scripts that it names, relative to where it is.
+    /// Returns the scripts in the file; their paths are relative to the file.
     pub fn paths(&self) -> Vec<PathBuf> {
         let base = self.path.parent().unwrap_or(Path::new(""));
         self.texts("paths").unwrap_or_default().iter().map(|it| base.join(it)).collect()
     }
 }
 
-/// Reads the file that was named, or else the `kopf.yaml` in the current directory or beside the scripts, if there is one.
+/// Reads the given file, or else the `kopf.yaml` in the current directory or next to the scripts, if it exists.
 pub fn find(
     named: Option<&Path>,
     scripts: &[PathBuf],
@@ -150,7 +150,7 @@ pub fn find(
     }
     let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
     for path in places.into_iter().map(|it| it.join(NAME)) {
-        // The same file by another way is no other file.
+        // Two paths may lead to the same file.
         let Ok(real) = fs::canonicalize(here.join(&path)) else { continue };
         if found.iter().all(|(_, known)| *known != real) {
             found.push((path, real));
@@ -191,7 +191,7 @@ fn read(path: &Path, here: &Path) -> Result<Config, Report> {
     parse(path, &text)
 }
 
-/// Understands the text of a file.
+/// Parses the text of a file.
 pub fn parse(path: &Path, text: &str) -> Result<Config, Report> {
     let place = |line: u64| format!("{}:{line}", path.display());
     let root = yaml::parse(text)
@@ -216,7 +216,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Report> {
     Ok(config)
 }
 
-/// The entries of a map; null is an empty one.
+/// Returns the entries of a map; null is an empty map.
 fn entries<'a>(
     node: &'a Node,
     expected: &str,
@@ -253,7 +253,7 @@ fn settings(
     Ok(())
 }
 
-/// The value of an option, as a list where it takes one.
+/// Returns the value of an option, as a list if the option takes one.
 fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, Report> {
     let value = node.plain();
     let (fits, expected) = match takes {
@@ -274,7 +274,7 @@ fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, R
     }
     let problem = wrong(place, &format!("{name}: expected {expected}, got {value}"));
     Err(match (name, value.as_u64()) {
-        // The port alone, as one is used to.
+        // The port alone is a common mistake.
         ("health", Some(port)) => problem.with_hint(format!("write health: \"0.0.0.0:{port}\"")),
         _ => problem,
     })

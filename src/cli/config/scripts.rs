@@ -1,15 +1,15 @@
-//! `scripts:` what single scripts are granted.
+//! Reads `scripts:`, the permissions of single scripts.
 
 use super::{Config, Entry, Node, Takes, entries, option, wrong};
 use crate::cli::report::Report;
 use crate::logic::{grants::Permission, nearest::nearest};
 
-/// The grants of one script.
+/// The permissions of one script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptEntry {
     /// The end of its path.
     pub name: String,
-    /// What is granted, in which words, and where that is said.
+    /// The permissions, their values, and their location in the file.
     pub grants: Vec<(Permission, Vec<String>, String)>,
 }
 

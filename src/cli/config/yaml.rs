@@ -1,4 +1,4 @@
-//! YAML with the line of each value, so that a mistake is told where it is.
+//! Reads YAML with the line of each value, so that errors have a location.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use serde_saphyr::Spanned;
 /// A value of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    /// Its first line; 1 is the first of the file.
+    /// Its first line, from 1.
     pub(super) line: u64,
     pub(super) content: Content,
 }
 
-/// What a value is made of.
+/// The content of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Content {
     Map(Vec<Entry>),
@@ -28,13 +28,13 @@ pub(super) enum Content {
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
-    /// Where the key is.
+    /// The line of the key.
     pub(super) line: u64,
     pub(super) key: String,
     pub(super) value: Node,
 }
 
-/// Parses a file; a file without content is an empty map. The error is the line and what is wrong.
+/// Parses a file; a file without content is an empty map. The error contains the line and the reason.
 pub(super) fn parse(text: &str) -> Result<Node, (u64, String)> {
     let parsed: Result<Spanned<Content>, _> = serde_saphyr::from_str(text);
     match parsed {
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<Node, (u64, String)> {
 }
 
 impl Node {
-    /// Without the lines.
+    /// Returns the value without lines.
     pub(super) fn plain(&self) -> Value {
         match &self.content {
             Content::Map(entries) => {

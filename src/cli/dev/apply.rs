@@ -1,4 +1,4 @@
-//! Objects of files onto the embedded server: server-side apply, so that what others wrote to an object stays.
+//! Applies objects from files to the embedded server, with server-side apply, so that fields of other writers are kept.
 
 use bytes::Bytes;
 use http::{Method, Request, header::CONTENT_TYPE};
@@ -10,11 +10,11 @@ use super::documents::{Document, text};
 use crate::cli::report::Report;
 use kopf_apiserver::ApiServer;
 
-/// Who owns the fields that come from files.
+/// The field manager for fields from files.
 const MANAGER: &str = "kopf-dev";
-/// Of objects that name no namespace; that of the kubeconfig too.
+/// The namespace of objects without one; also that of the kubeconfig.
 const NAMESPACE: &str = "default";
-/// What only a server sets. Files that were saved from a cluster have it, and it fits no other object.
+/// Fields that only servers set. Files that were saved from a cluster contain them, but they fit no other object.
 const SERVER_FIELDS: [&str; 7] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -25,14 +25,14 @@ const SERVER_FIELDS: [&str; 7] = [
     "uid",
 ];
 
-/// Requests to the embedded server, without a socket.
+/// Sends requests to the embedded server, without a socket.
 #[derive(Clone, Debug)]
 pub(super) struct Api(ApiServer);
 
-/// What became of an object.
+/// The result of applying an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Applied {
-    /// As `kubectl` shows it.
+    /// The name, as `kubectl` shows it.
     pub(super) name: String,
     pub(super) change: Change,
 }
@@ -44,17 +44,17 @@ pub(super) enum Change {
     Unchanged,
 }
 
-/// Why an object is not on the server now.
+/// Why an object was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("{place}: there is no kind '{kind}' in {api_version} here")]
+    #[error("{place}: unknown kind '{kind}' in {api_version}")]
     UnknownKind { place: String, kind: String, api_version: String },
-    #[error("{place}: {kind} '{name}' is refused: {message}")]
+    #[error("{place}: {kind} '{name}' is rejected: {message}")]
     Refused { place: String, kind: String, name: String, message: String },
 }
 
 impl Error {
-    /// What to do next, if we know.
+    /// Returns what to do next, if known.
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Error::UnknownKind { .. } => Some(
@@ -76,7 +76,7 @@ impl From<Error> for Report {
 }
 
 impl Change {
-    /// As `kubectl apply` says it.
+    /// Returns the word that `kubectl apply` uses.
     pub(super) fn word(self) -> &'static str {
         match self {
             Change::Created => "created",
@@ -94,7 +94,7 @@ impl Api {
         Api(server)
     }
 
-    /// Makes the object on the server have what the document says.
+    /// Applies a document to the server.
     pub(super) async fn apply(&self, document: &Document) -> Result<Applied, Error> {
         let mut object = document.object.clone();
         let (place, name) = self.locate(document).await?;
@@ -126,7 +126,7 @@ impl Api {
         self.send(Method::PATCH, &url, Some(content)).await
     }
 
-    /// Where the object of a document belongs, and how it is called.
+    /// Returns the place of the object of a document, and its name as shown.
     async fn locate(&self, document: &Document) -> Result<(Place, String), Error> {
         let object = &document.object;
         let (kind, api_version) = (text(object, "/kind"), text(object, "/apiVersion"));
@@ -134,7 +134,7 @@ impl Api {
         let root = format!("/{root}/{}", escaped(api_version, "/"));
         let (_status, list) = self.send(Method::GET, &root, None).await;
         let resources = list.get("resources").and_then(Value::as_array);
-        // Subresources have kinds too, such as Scale.
+        // Subresources have kinds too, such as `Scale`.
         let is_it = |it: &&Value| text(it, "/kind") == kind && !text(it, "/name").contains('/');
         let found = resources.and_then(|it| it.iter().find(is_it));
         let Some(found) = found else {
@@ -186,10 +186,10 @@ impl Api {
     }
 }
 
-/// Where an object belongs.
+/// The place of an object on the server.
 struct Place {
     url: String,
-    /// `None`: in no namespace.
+    /// `None`: cluster-scoped.
     namespace: Option<String>,
 }
 
@@ -208,7 +208,7 @@ fn revision(object: &Value) -> &str {
     text(object, "/metadata/resourceVersion")
 }
 
-/// A part of a path. Names of Kubernetes need no escapes, but files have other names too.
+/// Escapes a part of a path. Names in Kubernetes need no escaping, but files may contain any name.
 fn escaped(part: &str, also: &str) -> String {
     let mut text = String::with_capacity(part.len());
     for byte in part.bytes() {

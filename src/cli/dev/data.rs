@@ -1,4 +1,4 @@
-//! The file of `--data`: loaded at the start, saved some seconds after changes and at the end.
+//! The file of `--data`: loaded at the start, saved within seconds after changes and at the end.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -18,25 +18,25 @@ use kopf_apiserver::{
     snapshot::{Error, Snapshot},
 };
 
-/// From a change to its saving: a crash costs no more than this, and a burst of changes is saved once.
+/// Maximum time from a change to its saving: a crash loses no more than this, and a burst of changes is saved once.
 const SAVED_WITHIN: Duration = Duration::from_secs(3);
 
-/// The file. Clones are the same one.
+/// The data file. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Data(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     path: PathBuf,
-    /// Held as long as the file is ours: two servers would undo each other's changes.
+    /// Locked as long as this process uses the file: two servers would undo each other's changes.
     lock: PathBuf,
     _locked: File,
-    /// The revision in the file. Locked while it is written, so that one writer waits for the other.
+    /// The revision in the file. Locked during writes, so that writers wait for each other.
     saved: Mutex<u64>,
 }
 
 impl Data {
-    /// Fills a new server from the file, which is made if missing. Gives the number of objects in it.
+    /// Fills a new server from the file, which is created if missing. Returns the number of objects in it.
     pub(super) fn open(path: &Path, server: &ApiServer) -> Result<(Self, usize), Report> {
         let lock = lock_of(path);
         let locked = take_lock(path, &lock)?;
@@ -53,7 +53,7 @@ impl Data {
         }
         let saved = Mutex::new(u64::MAX);
         let data = Data(Arc::new(Inner { path: path.into(), lock, _locked: locked, saved }));
-        // A file that cannot be written should be known now, not at the end.
+        // Report a file that cannot be written now, not at the end.
         data.save(server).map_err(|problem| unwritable(path, &problem))?;
         Ok((data, count))
     }
@@ -64,12 +64,12 @@ impl Data {
         loop {
             let saved = *self.0.saved.lock();
             tokio::select! {
-                biased; // the end first: then the whole is saved by the one who stops us
+                biased; // the stop signal first: after it, the caller saves
                 () = stop.cancelled() => return,
                 () = server.moved(saved) => {}
             }
             tokio::select! {
-                biased; // as above
+                biased; // the stop signal first
                 () = stop.cancelled() => return,
                 () = time::sleep(SAVED_WITHIN) => {}
             }
@@ -88,7 +88,7 @@ impl Data {
                     tracing::debug!(target: "kopf.dev", "Saved the objects in {path}.");
                     was_saved = true;
                 }
-                // A bug, told by the hook for panics.
+                // A bug; the panic hook has reported it.
                 Err(_) => return,
             }
         }
@@ -113,7 +113,7 @@ impl Data {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // If it stays, the next one takes it: what counts is the lock on it.
+        // If the file remains, the next process uses it: only the lock on it counts.
         let _left = std::fs::remove_file(&self.lock).is_err();
     }
 }

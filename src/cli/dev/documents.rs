@@ -1,6 +1,6 @@
 //! Reads the files of `--crd` and `--apply`: YAML with any number of documents, or JSON.
 //!
-//! Every document is cut out before it is parsed, so that each mistake has the line where it is.
+//! Every document is extracted before it is parsed, so that each error has its line in the file.
 
 use std::{
     fs, io,
@@ -11,22 +11,23 @@ use serde_json::Value;
 
 use crate::cli::report::Report;
 
-/// Larger files are refused: the server takes objects of 3 MiB, and naming a dump by mistake must not fill the memory.
+/// Maximum size of a file in bytes: the server accepts objects of 3 MiB, and a dump that is named by mistake must not fill the
+/// memory.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
-/// The kind of definitions of kinds.
+/// The kind of CRDs.
 pub(in crate::cli) const DEFINITION: &str = "CustomResourceDefinition";
 
 /// One object of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cli) struct Document {
-    /// Where it starts, as `file:line`.
+    /// Its start, as `file:line`.
     pub(in crate::cli) place: String,
-    /// With a kind, a version and a name.
+    /// Has a kind, a version and a name.
     pub(in crate::cli) object: Value,
 }
 
-/// Why a file gives no objects.
+/// Why a file cannot be read as objects.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum Error {
     #[error("there is no file or directory '{}'", .0.display())]
@@ -47,12 +48,12 @@ pub(in crate::cli) enum Error {
     NotJson { place: String, reason: String },
     #[error("{place}: not a Kubernetes object: {reason}")]
     NoObject { place: String, reason: &'static str },
-    #[error("'{}' has no objects in it", .0.display())]
+    #[error("'{}' contains no objects", .0.display())]
     NoDocuments(PathBuf),
 }
 
 impl Error {
-    /// What to do next, if we know.
+    /// Returns what to do next, if known.
     pub(in crate::cli) fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::Missing(_) => "check the spelling and the current directory",
@@ -68,7 +69,7 @@ impl Error {
         })
     }
 
-    /// Whether the file is not there, perhaps only for this moment.
+    /// Returns whether the file does not exist, perhaps only for a moment.
     pub(in crate::cli) fn is_missing(&self) -> bool {
         matches!(self, Error::Missing(_))
     }
@@ -84,7 +85,7 @@ impl From<Error> for Report {
     }
 }
 
-/// The objects of all files at one path.
+/// Returns the objects of all files at one path.
 pub(in crate::cli) fn of(path: &Path) -> Result<Vec<Document>, Error> {
     let mut documents = Vec::new();
     for file in files(path)? {
@@ -93,7 +94,7 @@ pub(in crate::cli) fn of(path: &Path) -> Result<Vec<Document>, Error> {
     Ok(documents)
 }
 
-/// The files at one path, named as the user would name them; those of a directory in the order of their names.
+/// Returns the files at one path, named as the user would name them; those of a directory are ordered by name.
 pub(in crate::cli) fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let kind = fs::metadata(path).map_err(|source| unreadable(path, source))?;
     if kind.is_file() {
@@ -121,7 +122,7 @@ fn is_data(path: &Path) -> bool {
     path.extension().is_some_and(|it| it == "yaml" || it == "yml" || it == "json")
 }
 
-/// The text of a file.
+/// Returns the text of a file.
 pub(in crate::cli) fn read(path: &Path) -> Result<String, Error> {
     let unreadable = |source| unreadable(path, source);
     if fs::metadata(path).map_err(unreadable)?.len() > FILE_BYTES_MAX {
@@ -139,7 +140,7 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// The objects in a text, of which `path` is the name.
+/// Returns the objects in a text; `path` is its name in errors.
 pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
     let place = |line: usize| format!("{}:{line}", path.display());
     let mut documents = Vec::new();
@@ -152,7 +153,7 @@ pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Er
     } else {
         for (start, text) in split(text) {
             let object = serde_saphyr::from_str(text).map_err(|problem| {
-                let (line, reason) = told(&problem);
+                let (line, reason) = location_and_message(&problem);
                 Error::NotYaml { place: place(start + line - 1), reason }
             })?;
             let first = text.lines().take_while(|it| !is_content(it)).count();
@@ -162,8 +163,8 @@ pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Er
     if documents.is_empty() { Err(Error::NoDocuments(path.into())) } else { Ok(documents) }
 }
 
-/// The documents of a YAML file, each with the number of its first line. Lines that start with `---` cannot be anything else
-/// than the border of documents.
+/// Returns the documents of a YAML file, each with the number of its first line. A line that starts with `---` always separates
+/// documents.
 fn split(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut borders = vec![(1, 0)];
     let mut offset = 0;
@@ -181,21 +182,22 @@ fn split(text: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces.filter(|(_, piece)| piece.lines().any(is_content))
 }
 
-/// Whether a line has more than a comment or the border of a document.
+/// Returns whether a line has more than a comment or a document separator.
 fn is_content(line: &str) -> bool {
     let line = line.trim_start_matches('\u{feff}');
     let line = line.strip_prefix("---").unwrap_or(line).trim();
     !line.is_empty() && !line.starts_with('#') && line != "..."
 }
 
-/// The line of a mistake within its document, and what it is, in one line.
-fn told(problem: &serde_saphyr::Error) -> (usize, String) {
+/// Returns the line of an error within its document, and its message in one line.
+fn location_and_message(problem: &serde_saphyr::Error) -> (usize, String) {
     let line = problem.location().map_or(1, |it| it.line());
     let text = problem.without_snippet().to_string();
     (usize::try_from(line).unwrap_or(1).max(1), without_place(&text))
 }
 
-/// What a parser says, without the place, which we name from the start of the file, and without advice for programmers.
+/// Returns the message of a parser without its location, since ours counts from the start of the file, and without advice for
+/// programmers.
 fn without_place(text: &str) -> String {
     let text = text.lines().next().unwrap_or_default();
     let text = text.split(" at line ").next().unwrap_or_default();
@@ -204,14 +206,14 @@ fn without_place(text: &str) -> String {
     text.strip_prefix("error: ").unwrap_or(text).to_owned()
 }
 
-/// Takes an object, or the objects of a list.
+/// Adds an object, or the objects of a list.
 fn take(documents: &mut Vec<Document>, place: String, mut object: Value) -> Result<(), Error> {
     if object.is_null() {
         return Ok(());
     }
     let is_list = text(&object, "/kind").ends_with("List") && object.get("items").is_some();
     if is_list && let Some(Value::Array(items)) = object.get_mut("items").map(Value::take) {
-        // Lists in lists are not known to Kubernetes either, so this does not go deeper.
+        // Kubernetes does not support nested lists either.
         for item in items {
             documents.push(checked(place.clone(), item)?);
         }
@@ -236,7 +238,7 @@ fn checked(place: String, object: Value) -> Result<Document, Error> {
     Err(Error::NoObject { place, reason })
 }
 
-/// A text inside of an object; empty if it is not there.
+/// Returns a string inside an object; empty if absent.
 pub(in crate::cli) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! The files of `--crd` and `--apply`: onto the server at the start, and again whenever they change.
+//! The files of `--crd` and `--apply`: applied to the server at the start, and again after each change.
 //!
-//! Directories are watched rather than files, because editors write a new file and rename it over the old one. What the system
-//! tells is only that something has changed; then every file is looked at, and those with another text are applied.
+//! It watches directories rather than files, because editors write a new file and rename it over the old one. A notification only
+//! indicates that something has changed; then every file is read, and those with a new text are applied.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,24 +23,24 @@ use super::{
 };
 use crate::cli::report::Report;
 
-/// Editors make several changes for one; we look once it has been quiet for so long.
+/// Editors make several changes for one save: files are read after this much quiet time.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// The files, and what was in them when they were looked at last.
+/// The files, and their contents when they were last read.
 #[derive(Debug)]
 pub(in crate::cli) struct Files {
-    /// As named on the command line.
+    /// As on the command line.
     paths: Vec<PathBuf>,
-    /// What was applied, or at least tried.
+    /// The texts that were applied, or at least attempted.
     texts: BTreeMap<PathBuf, String>,
-    /// What the user was told about a path.
-    told: BTreeMap<PathBuf, String>,
-    /// Objects at the start: definitions first, then namespaces, then what needs them.
+    /// The last message about each path.
+    logged: BTreeMap<PathBuf, String>,
+    /// Objects at the start: CRDs first, then namespaces, then objects that need them.
     documents: Vec<Document>,
 }
 
 impl Files {
-    /// Reads everything once.
+    /// Reads all files once.
     pub(in crate::cli) fn read(
         definitions: &[PathBuf],
         objects: &[PathBuf],
@@ -48,7 +48,7 @@ impl Files {
         let mut files = Files {
             paths: definitions.iter().chain(objects).cloned().collect(),
             texts: BTreeMap::new(),
-            told: BTreeMap::new(),
+            logged: BTreeMap::new(),
             documents: Vec::new(),
         };
         for path in definitions {
@@ -77,18 +77,18 @@ impl Files {
         Ok(())
     }
 
-    /// The objects of all files at the start.
+    /// Returns the objects of all files at the start.
     pub(super) fn documents(&self) -> &[Document] {
         &self.documents
     }
 
-    /// The definitions among them, then the others.
+    /// Returns the CRDs among them, then all others.
     pub(super) fn by_rank(&self) -> (&[Document], &[Document]) {
         let definitions = self.documents.partition_point(|it| rank(it) == 0);
         self.documents.split_at_checked(definitions).unwrap_or_default()
     }
 
-    /// Applies what changes, until `stop`. Nothing that is wrong with a file ends this: its author will change it again.
+    /// Applies changes until `stop`. Errors in a file do not end this: its author will change it again.
     pub(super) async fn follow(mut self, api: Api, stop: CancellationToken) {
         self.documents = Vec::new();
         if self.paths.is_empty() {
@@ -100,17 +100,17 @@ impl Files {
             Err(problem) => return blind(&problem),
         };
         self.watch(&mut watcher);
-        // What changed between the start and now.
-        self.look(&api).await;
+        // Changes between the start and now.
+        self.apply_changes(&api).await;
         loop {
             tokio::select! {
-                biased; // the end first
+                biased; // the stop signal first
                 () = stop.cancelled() => return,
                 () = changed.notified() => {}
             }
             while time::timeout(SETTLING, changed.notified()).await.is_ok() {}
-            self.look(&api).await;
-            // A directory that was replaced is another one to the system.
+            self.apply_changes(&api).await;
+            // A directory that was replaced needs a new watch.
             self.watch(&mut watcher);
         }
     }
@@ -119,33 +119,33 @@ impl Files {
         let mut directories = BTreeSet::new();
         for path in &self.paths {
             directories.insert(directory(path));
-            // A link leads to a file that is changed elsewhere.
+            // The target of a link is changed elsewhere.
             directories.extend(path.canonicalize().ok().map(|it| directory(&it)));
         }
         for directory in directories {
             if let Err(problem) = watcher.watch(&directory, RecursiveMode::NonRecursive) {
                 let text =
                     format!("Changes in '{}' are not detected: {problem}", directory.display());
-                self.tell(&directory, text);
+                self.log_once(&directory, text);
             }
         }
     }
 
-    /// Applies the files that have another text now.
-    async fn look(&mut self, api: &Api) {
+    /// Applies the files whose text has changed.
+    async fn apply_changes(&mut self, api: &Api) {
         let (mut found, mut changed) = (BTreeSet::new(), Vec::new());
         for path in self.paths.clone() {
             let files = match documents::files(&path) {
                 Ok(files) => files,
                 Err(problem) => {
-                    self.missed(&path, &problem);
+                    self.log_error(&path, &problem);
                     continue;
                 }
             };
             for file in files {
                 match self.changed(&file) {
                     Ok(documents) => changed.extend(documents),
-                    Err(problem) => self.missed(&file, &problem),
+                    Err(problem) => self.log_error(&file, &problem),
                 }
                 found.insert(file);
             }
@@ -164,36 +164,36 @@ impl Files {
         }
     }
 
-    /// The objects of a file, if its text is another one than before.
+    /// Returns the objects of a file, if its text has changed.
     fn changed(&mut self, file: &Path) -> Result<Vec<Document>, documents::Error> {
         let text = documents::read(file)?;
         if self.texts.get(file) == Some(&text) {
             return Ok(Vec::new());
         }
         let parsed = documents::parse(file, &text);
-        // Also of a text with mistakes: each is told once.
+        // Also for a text with errors: each is logged once.
         self.texts.insert(file.into(), text);
-        self.told.remove(file);
+        self.logged.remove(file);
         parsed
     }
 
-    fn missed(&mut self, path: &Path, problem: &documents::Error) {
-        // Between the two steps of an editor a file is not there; if it stays away, that is told with its objects.
+    fn log_error(&mut self, path: &Path, problem: &documents::Error) {
+        // Between the two steps of an editor a file does not exist; if it stays away, that is logged with its objects.
         if !problem.is_missing() {
-            self.tell(path, problem.to_string());
+            self.log_once(path, problem.to_string());
         }
     }
 
-    /// Tells something about a path, unless that was the last thing told about it.
-    fn tell(&mut self, path: &Path, text: String) {
-        if self.told.get(path) != Some(&text) {
+    /// Logs a message about a path, unless it was the last one about this path.
+    fn log_once(&mut self, path: &Path, text: String) {
+        if self.logged.get(path) != Some(&text) {
             tracing::error!(target: "kopf.dev", "{text}");
-            self.told.insert(path.into(), text);
+            self.logged.insert(path.into(), text);
         }
     }
 }
 
-/// Tells that an object is on the server.
+/// Logs that an object was applied.
 pub(super) fn log(applied: &Applied, document: &Document) {
     let Applied { name, change } = applied;
     tracing::info!(target: "kopf.dev", "{name} {} ({})", change.word(), document.place);
@@ -205,7 +205,7 @@ fn blind(problem: &notify::Error) {
 
 fn watcher(changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // Our own reading is an event too, and must not lead to the next reading.
+        // Our own reads are events too, and must not trigger the next read.
         let is_reading = event.is_ok_and(|it| match it.kind {
             EventKind::Access(kind) => kind != AccessKind::Close(AccessMode::Write),
             EventKind::Any
@@ -220,7 +220,7 @@ fn watcher(changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
     })
 }
 
-/// What to watch for a path.
+/// Returns the directory to watch for a path.
 fn directory(path: &Path) -> PathBuf {
     if path.is_dir() {
         return path.into();
@@ -229,7 +229,7 @@ fn directory(path: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).into()
 }
 
-/// Definitions come before namespaces, and both before what needs them.
+/// CRDs come before namespaces, and both before the objects that need them.
 fn rank(document: &Document) -> u8 {
     match text(&document.object, "/kind") {
         DEFINITION => 0,

@@ -1,7 +1,7 @@
-//! Definitions for the kinds that handlers name and nobody has defined: any object fits them.
+//! Permissive CRDs for kinds that handlers name but no CRD defines.
 //!
-//! A kind has more names than a handler says. Its objects, when they are among those of `--apply`, know the others; what is
-//! still open follows from rules, which are in docs/dev.md.
+//! A kind has more names than a handler gives. Its objects, if they are among those of `--apply`, provide others; the rest follows
+//! from rules, which are documented in docs/dev.md.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use crate::logic::{
     selector::{AnyName, Selector},
 };
 
-/// Of a kind whose handlers name no group.
+/// The default group of kinds.
 const GROUP: &str = "kopf.dev";
-/// Of a kind whose handlers name no version.
+/// The default version of kinds.
 const VERSION: &str = "v1";
-/// Categories of handlers that choose resources.
+/// Categories of handlers that select resources.
 const CHOOSING: [Category; 5] = [
     Category::Watching,
     Category::Changing,
@@ -27,7 +27,7 @@ const CHOOSING: [Category; 5] = [
     Category::Spawning,
     Category::Admission,
 ];
-/// The names that handlers of Kopf's examples use: word borders are lost in lower case, and this one can be known.
+/// The prefix of the kinds in Kopf's examples: lower case hides word boundaries, but this one is known.
 const KNOWN_PREFIX: &str = "kopf";
 
 /// A kind to define.
@@ -39,7 +39,7 @@ pub(super) struct Definition {
     pub(super) kind: String,
 }
 
-/// An object, as far as it tells about its kind.
+/// The parts of an object that identify its kind.
 #[derive(Clone, Copy, Debug)]
 struct Sample<'a> {
     group: &'a str,
@@ -47,7 +47,7 @@ struct Sample<'a> {
     kind: &'a str,
 }
 
-/// How a handler names a kind.
+/// The name of a kind in a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Name<'a> {
     Plural(&'a str),
@@ -55,7 +55,7 @@ enum Name<'a> {
     Kind(&'a str),
 }
 
-/// What must be defined so that every handler has its resource, as far as that can be known.
+/// Returns the kinds that must be defined so that every handler has its resource, as far as that can be determined.
 pub(super) fn missing(
     registry: &Registry,
     known: &[Resource],
@@ -64,12 +64,12 @@ pub(super) fn missing(
     let samples: Vec<Sample<'_>> = objects.iter().map(|it| Sample::of(&it.object)).collect();
     let mut selectors: Vec<&Selector> =
         registry.selectors(&CHOOSING).into_iter().map(|(_, it)| it).collect();
-    // Who says more defines for those who say less.
+    // More specific selectors define kinds for less specific ones.
     selectors.sort_by_key(|it| (it.group.is_none(), it.version.is_none()));
     let said: BTreeSet<&str> = selectors.iter().filter_map(|it| plain(it)).collect();
     let mut found: Vec<Definition> = Vec::new();
     for selector in selectors {
-        // What a function chooses has no name to be defined by.
+        // A selector function provides no name for a definition.
         if !selector.select(known, &|_, _| false).is_empty() {
             continue;
         }
@@ -78,7 +78,7 @@ pub(super) fn missing(
             let same_group = group == wanted.group || selector.group.is_none();
             same_group && (plural == wanted.plural || kind == wanted.kind)
         };
-        // A version that a definition does not have is left to the warning of the operator.
+        // If the CRD lacks a version, the operator warns about it.
         if known.iter().any(|it| is_it(&it.group, &it.plural, &it.kind)) {
             continue;
         }
@@ -92,10 +92,10 @@ pub(super) fn missing(
 }
 
 impl Definition {
-    /// From one selector; `said` are the names that others use.
+    /// Returns the definition for one selector; `said` are the names that other selectors use.
     fn of(selector: &Selector, samples: &[Sample<'_>], said: &BTreeSet<&str>) -> Option<Self> {
         let name = match Name::of(selector)? {
-            // `apple` is the singular if somebody speaks of `apples`.
+            // `apple` is the singular if another selector names `apples`.
             Name::Plural(name) if said.contains(&*plural_of(name)) => Name::Singular(name),
             name @ (Name::Plural(_) | Name::Singular(_) | Name::Kind(_)) => name,
         };
@@ -117,20 +117,20 @@ impl Definition {
             (Name::Singular(name), None) => (plural_of(name), kind_of(name)),
             (Name::Kind(kind), _) => (plural_of(kind), kind.to_owned()),
         };
-        // Groups without a dot are those of Kubernetes itself, and so are those of its domain.
+        // Groups without a dot, and those of the domain `k8s.io`, belong to Kubernetes itself.
         let is_ours = group.contains('.') && !group.ends_with("k8s.io");
         let definition = Definition { group, versions: [version].into(), plural, kind };
         (is_ours && is_label(&definition.plural) && is_label(&definition.kind.to_lowercase()))
             .then_some(definition)
     }
 
-    /// `plural.group`
+    /// Returns `plural.group`.
     pub(super) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// The resource definition. The status has an endpoint of its own, as in all well-made definitions: what handlers return
-    /// goes there, and is no new generation of the object.
+    /// Returns the CRD. It has a status subresource, as CRDs should: results of handlers are stored there, and do not change the
+    /// generation of the object.
     pub(super) fn to_crd(&self) -> Value {
         let versions = self.versions.iter().enumerate().map(|(index, name)| {
             json!({
@@ -175,7 +175,7 @@ impl<'a> Sample<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Short names, categories, functions and everything tell of no kind.
+    /// Returns the name in a selector. Short names, categories, functions and `kopf.EVERYTHING` identify no kind.
     fn of(selector: &'a Selector) -> Option<Self> {
         let any = match &selector.any_name {
             Some(AnyName::Named(name)) => Some(name.as_str()),
@@ -187,7 +187,7 @@ impl<'a> Name<'a> {
         kind.or(plural).or(selector.singular.as_deref().map(Name::Singular))
     }
 
-    /// Whether it is a name of this kind.
+    /// Returns whether this is a name of this kind.
     fn fits(self, kind: &str) -> bool {
         let lower = kind.to_lowercase();
         match self {
@@ -200,7 +200,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// The name that may be a plural, or a singular.
+/// Returns the name that may be a plural or a singular.
 fn plain(selector: &Selector) -> Option<&str> {
     match Name::of(selector)? {
         Name::Plural(name) => Some(name),
@@ -208,7 +208,7 @@ fn plain(selector: &Selector) -> Option<&str> {
     }
 }
 
-/// `KopfExample` → `kopfexamples`: as definitions are usually written.
+/// `KopfExample` → `kopfexamples`, as CRDs usually name them.
 fn plural_of(kind: &str) -> String {
     let lower = kind.to_lowercase();
     let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|it| lower.ends_with(it));
@@ -243,7 +243,7 @@ fn capitalized(word: &str) -> String {
     letters.next().map(|it| it.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// What can be a part of a host name, and thus a plural.
+/// Returns whether this is a valid part of a host name, and thus a valid plural.
 fn is_label(text: &str) -> bool {
     let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
     let borders = [text.as_bytes().first(), text.as_bytes().last()];

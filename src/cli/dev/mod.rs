@@ -1,7 +1,7 @@
 //! `kopf dev`: an operator and a Kubernetes API server for it in one process.
 //!
-//! The operator calls the server directly; the socket is for `kubectl` and other clients. Everything that can be wrong from
-//! the start (scripts, files, the port) is told before anything runs.
+//! The operator calls the server directly; the socket is for `kubectl` and other clients. All errors that can be detected early
+//! (scripts, files, the port) are reported before anything runs.
 
 mod apply;
 mod data;
@@ -30,12 +30,12 @@ use self::{
     options::{DevOptions, KubeconfigOption},
 };
 use crate::cli::{
+    health_server::HealthServer,
     options::ScopeOption,
     report::{Exit, Report},
     run,
     scripts::{First, Read},
     sources,
-    visible::Visible,
 };
 use crate::cluster::KubeCluster;
 use crate::handling::choosing::Choices;
@@ -52,13 +52,13 @@ use kopf_apiserver::{
 
 pub(super) use self::{files::Files, options::resolve};
 
-/// The namespace of clients that name none.
+/// The namespace of clients that set none.
 pub(super) const NAMESPACE: &str = "default";
 
-/// Runs an operator on a server of its own. Returns how the process should end, or why it could not run.
+/// Runs an operator with its own server. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
-    let read = Read::files(&options.run).map_err(misplaced)?;
+    let read = Read::files(&options.run).map_err(not_a_script)?;
     let files = Files::read(&options.definitions, &options.objects)?;
     let _log = run::start_log(&options.run.log, &options.run.notes, clock)?;
     run::on_runtime(&options.run.log, develop(options, read, files, clock))
@@ -71,13 +71,14 @@ async fn develop(
     clock: Clock,
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
-    let visible = Visible::open(&options.run).await?;
+    let health_server = HealthServer::open(&options.run).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
     let read = with_maps(read, options, &server, &files, clock).await?;
     let plan =
-        run::load(read, &options.run, scope(&options.run.scope), (clock, &visible.health)).await?;
+        run::load(read, &options.run, scope(&options.run.scope), (clock, &health_server.health))
+            .await?;
     let listener = listen(options.port).await?;
     let filled = fill(&server, &plan.first, &files).await?;
     let mut kubeconfig = take(&options.kubeconfig)?;
@@ -85,38 +86,39 @@ async fn develop(
     written.map_err(|it| Report::failure(it.to_string()))?;
 
     let kept = options.data.as_deref().zip(data.as_ref().map(|(_, count)| *count));
-    Greeting { url: listener.url(), kubeconfig: kubeconfig.path(), kept, filled: &filled }.print();
+    StartMessage { url: listener.url(), kubeconfig: kubeconfig.path(), kept, filled: &filled }
+        .print();
     filled.log();
     let stop = CancellationToken::new();
-    let mut beside = JoinSet::new();
-    beside.spawn(listener.serve(server.clone(), stop.clone()));
-    beside.spawn(files.follow(Api::new(server.clone()), stop.clone()));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(listener.serve(server.clone(), stop.clone()));
+    tasks.spawn(files.follow(Api::new(server.clone()), stop.clone()));
     if options.controllers {
-        beside.spawn(enliven(server.clone(), stop.clone()));
+        tasks.spawn(run_controllers(server.clone(), stop.clone()));
     }
     if let Some((data, _)) = &data {
-        beside.spawn(data.clone().keep(server.clone(), stop.clone()));
+        tasks.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
-    let ended = run::operate(plan, connect(server.clone()), visible, signals).await;
+    let ended = run::operate(plan, connect(server.clone()), health_server, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {
-        while beside.join_next().await.is_some() {}
+        while tasks.join_next().await.is_some() {}
     }
     let saved = data.map_or(Ok(()), |(data, _)| data.finish(&server));
     ended.and_then(|exit| saved.map(|()| exit))
 }
 
-/// Lets pods, deployments and the like live, until `stop`.
-async fn enliven(server: ApiServer, stop: CancellationToken) {
+/// Runs the controllers of pods, deployments and the like, until `stop`.
+async fn run_controllers(server: ApiServer, stop: CancellationToken) {
     tokio::select! {
-        biased; // the end first
+        biased; // the stop signal first
         () = stop.cancelled() => {}
         () = controllers::run(server, Controllers::ALL) => {}
     }
 }
 
-/// A definition or an object where scripts are expected.
-fn misplaced(error: sources::Error) -> Report {
+/// Returns the error for a CRD or an object where scripts are expected.
+fn not_a_script(error: sources::Error) -> Report {
     let is_data = |path: &Path| {
         path.extension().is_some_and(|it| it == "yaml" || it == "yml" || it == "json")
     };
@@ -129,7 +131,7 @@ fn misplaced(error: sources::Error) -> Report {
     error.into()
 }
 
-/// Nobody needs to be warned of all namespaces here: they are the user's own.
+/// Serves all namespaces without a warning: they belong to the user.
 fn scope(option: &ScopeOption) -> Scope {
     match option {
         ScopeOption::Cluster | ScopeOption::Unsaid => Scope::Cluster,
@@ -139,7 +141,7 @@ fn scope(option: &ScopeOption) -> Scope {
     }
 }
 
-/// To a server in this process.
+/// Connects to a server in this process.
 pub(super) fn connect(server: ApiServer) -> Connect {
     Box::new(move |Connecting { settings, login }| {
         let server = server.clone();
@@ -188,16 +190,16 @@ fn take(option: &KubeconfigOption) -> Result<Kubeconfig, Report> {
     })
 }
 
-/// What the server has before the operator starts.
+/// The content of the server before the operator starts.
 pub(super) struct Filled {
-    /// With the places of the objects in files.
+    /// The applied objects, with their documents.
     applied: Vec<(Applied, Document)>,
     made_up: Vec<kinds::Definition>,
-    /// What handlers will be called for.
+    /// The resources that handlers are called for.
     resources: Vec<Resource>,
 }
 
-/// Scripts in objects are applied before all else, because they say which definitions are missing.
+/// Applies the namespaces and `ConfigMap`s of the files, and reads the scripts in them: they determine which CRDs are missing.
 async fn with_maps(
     read: Read,
     options: &DevOptions,
@@ -216,7 +218,7 @@ async fn with_maps(
     read.maps(&options.run, Some(&cluster(server)), clock).await
 }
 
-/// Definitions first, then those that are missing, then objects.
+/// Creates the CRDs first, then the missing ones, then the objects.
 pub(super) async fn fill(
     server: &ApiServer,
     first: &First,
@@ -275,17 +277,17 @@ impl Filled {
     }
 }
 
-/// What the user needs to know to look in.
-struct Greeting<'a> {
+/// The output for the user at the start.
+struct StartMessage<'a> {
     url: String,
     kubeconfig: &'a Path,
-    /// Where objects are kept, and how many there were.
+    /// The data file, and the number of objects in it.
     kept: Option<(&'a Path, usize)>,
     filled: &'a Filled,
 }
 
-impl Greeting<'_> {
-    /// Writes it to stdout, where it does not disturb the log. A closed stdout is nothing to stumble over.
+impl StartMessage<'_> {
+    /// Writes to stdout, to keep the log separate. A closed stdout is ignored.
     fn print(&self) {
         let _closed = write!(std::io::stdout(), "{}", self.text()).is_err();
     }
@@ -312,7 +314,7 @@ impl Greeting<'_> {
     }
 }
 
-/// A word for the shell.
+/// Returns a word quoted for the shell.
 fn quoted(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+:@%".contains(it);
     if text.chars().all(is_plain) {

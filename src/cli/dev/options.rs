@@ -1,4 +1,4 @@
-//! What the command line of `kopf dev` means.
+//! Resolves the command line of `kopf dev`.
 
 use std::path::PathBuf;
 
@@ -10,41 +10,41 @@ use crate::cli::{
     report::Report,
 };
 
-/// `kopf dev`, understood.
+/// The resolved options of `kopf dev`.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cli) struct DevOptions {
-    /// What is the same as for `kopf run`.
+    /// The options shared with `kopf run`.
     pub(super) run: RunOptions,
-    /// Files and directories with resource definitions.
+    /// Files and directories of CRDs.
     pub(super) definitions: Vec<PathBuf>,
     /// Files and directories with objects.
     pub(super) objects: Vec<PathBuf>,
-    /// 0 is any free one.
+    /// 0 is any free port.
     pub(super) port: u16,
-    /// Where the objects are kept.
+    /// The file that persists the objects.
     pub(super) data: Option<PathBuf>,
     pub(super) kubeconfig: KubeconfigOption,
-    /// Whether pods, deployments and the like come to life.
+    /// Whether the controllers of pods, deployments and the like run.
     pub(super) controllers: bool,
 }
 
 impl DevOptions {
-    /// What is the same as for `kopf run`.
+    /// Returns the options shared with `kopf run`.
     pub(in crate::cli) fn run_mut(&mut self) -> &mut RunOptions {
         &mut self.run
     }
 }
 
-/// Where the kubeconfig is written.
+/// The location of the kubeconfig.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum KubeconfigOption {
-    /// To this file.
+    /// This file.
     File(PathBuf),
-    /// To a file of our choice in this directory, which only its user can enter.
+    /// A generated file in this directory, which only its user can enter.
     Within(PathBuf),
 }
 
-/// Joins what was typed with the environment; what was typed wins.
+/// Combines the command line with the environment; the command line has precedence.
 pub(in crate::cli) fn resolve(
     args: DevArgs,
     lookup: Lookup<'_>,
@@ -65,7 +65,8 @@ pub(in crate::cli) fn resolve(
     })
 }
 
-/// Where programs of this user keep what is gone with them. The last resort has our process id, as others may write there too.
+/// Returns the directory for temporary files of this user. The last resort contains our process id, because others may write there
+/// too.
 fn directory(lookup: Lookup<'_>) -> PathBuf {
     let place = |name: &str, below: &str| {
         let base = lookup(name).map(PathBuf::from).filter(|it| it.is_absolute())?;

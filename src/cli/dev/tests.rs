@@ -1,4 +1,4 @@
-//! What files say, what names tell, and what is asked of the command line.
+//! Documents, generated CRDs and command-line options.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::logic::{
     resource::Resource,
 };
 
-/// A handler for each of these selectors.
+/// Returns a registry with a handler for each of these selectors.
 fn registry(selectors: &[&[&str]]) -> Registry {
     let handlers = selectors.iter().enumerate().map(|(slot, names)| {
         declare(Declaration {
@@ -52,7 +52,7 @@ fn object(api_version: &str, kind: &str) -> Document {
     Document { place: "x.yaml:1".into(), object }
 }
 
-/// The definitions as text: `plural.group kind versions`.
+/// Returns the generated CRDs as text: `plural.group kind versions`.
 fn missing(selectors: &[&[&str]], objects: &[Document]) -> Vec<String> {
     let known =
         [resource("", "v1", "pods", "Pod"), resource("apps", "v1", "deployments", "Deployment")];
@@ -100,7 +100,7 @@ fn groups_and_versions_of_handlers_count() {
 }
 
 #[test]
-fn objects_know_the_names_that_handlers_do_not_say() {
+fn objects_provide_the_names_that_handlers_do_not() {
     let objects = [object("v1", "ConfigMap"), object("acme.io/v1beta1", "BigWidget")];
     let expected = ["bigwidgets.acme.io BigWidget v1beta1"];
     assert_eq!(missing(&[&["bigwidgets"]], &objects), expected);
@@ -126,9 +126,9 @@ fn nothing_is_made_up_where_it_would_hide_a_mistake() {
         &["pods"],                   // served
         &["apps", "deployments"],    // served
         &["v1", "podz"],             // the core group is not ours
-        &["apps/v1", "deploymentz"], // nor is any group without a dot
+        &["apps/v1", "deploymentz"], // nor is any other group without a dot
         &["rbac.authorization.k8s.io", "rolez"],
-        &["my_things"], // no name that a definition can have
+        &["my_things"], // not a valid name for a CRD
         &["-"],
     ];
     for names in cases {

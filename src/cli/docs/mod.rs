@@ -10,7 +10,7 @@ use crate::cli::{
 };
 use crate::scripting::surface::{Found, Surface, entry, pages, section_page};
 
-/// Prints what is asked for.
+/// Prints the requested part of the reference.
 pub(super) fn run(args: &DocsArgs) -> Result<Exit, Report> {
     let surface = Surface::new();
     let shown = match &args.name {
@@ -27,7 +27,7 @@ pub(super) fn run(args: &DocsArgs) -> Result<Exit, Report> {
             shown.collect::<Vec<_>>().join("\n")
         }
     };
-    // A closed stdout is nothing to stumble over.
+    // A closed stdout is ignored.
     let _closed = std::io::stdout().write_all(shown.as_bytes());
     Ok(Exit::Success)
 }

@@ -6,12 +6,12 @@ use crate::scripting::surface::{
     Item, Parameter, Section, Shape, Signature, Spoken, Surface, summary,
 };
 
-/// The longest line.
+/// Maximum length of a line.
 const WIDTH: usize = 100;
-/// Names longer than this get a line of their own.
+/// A longer name gets its own line.
 const NAME_MAX: usize = 34;
 
-/// What there is.
+/// Returns the overview of all names.
 pub(super) fn overview(surface: &Surface) -> String {
     let mut text = String::from(
         "Reference of scripts. For details: kopf docs NAME, such as kopf docs on_create\n",
@@ -29,12 +29,12 @@ pub(super) fn overview(surface: &Surface) -> String {
     text
 }
 
-/// A global, or a class of values.
+/// Returns a global, or a class of values.
 pub(super) fn section(section: &Section) -> String {
     let mut text = String::new();
     head(&mut text, section.name, section.doc);
     if let Some(parent) = section.parent {
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(text, "Also all of {parent}.");
     }
     if !section.items.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn section(section: &Section) -> String {
     text.trim_start_matches('\n').to_owned()
 }
 
-/// One name.
+/// Returns one name.
 pub(super) fn item(path: &str, item: &Item) -> String {
     let call = item.signature().map(Signature::told).unwrap_or_default();
     let mut text = format!("{path}{call}\n\n{}\n", wrapped(&plain(item.doc), 0));
@@ -63,13 +63,13 @@ pub(super) fn item(path: &str, item: &Item) -> String {
                 text.push('\n');
             }
             for (language, example) in examples.into_iter().flatten() {
-                // Memory takes every text.
+                // Writing to a string cannot fail.
                 let _fits = writeln!(text, "  {language:<6}{example}");
             }
             parameters(&mut text, "Arguments", &signature.parameters);
             parameters(&mut text, "Options", &signature.options);
             if let Some(returns) = signature.returns {
-                // Memory takes every text.
+                // Writing to a string cannot fail.
                 let _fits = write!(text, "\nReturns {}.\n", plain(&returns.told()));
             }
         }
@@ -83,7 +83,7 @@ pub(super) fn item(path: &str, item: &Item) -> String {
 }
 
 fn head(text: &mut String, name: &str, doc: &str) {
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = write!(text, "\n{name}\n{}\n", wrapped(&plain(doc), 0));
 }
 
@@ -97,7 +97,7 @@ fn parameters(text: &mut String, title: &str, all: &[Parameter]) {
     if all.is_empty() {
         return;
     }
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = write!(text, "\n{title}:\n");
     for it in all {
         let name = if it.required { it.name.to_owned() } else { format!("[{}]", it.name) };
@@ -109,7 +109,7 @@ fn parameters(text: &mut String, title: &str, all: &[Parameter]) {
 fn row(text: &mut String, name: &str, told: &str) {
     let told = wrapped(&plain(told), NAME_MAX);
     let told = told.trim_start();
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _fits = if name.len() + 4 > NAME_MAX {
         writeln!(text, "  {name}\n{}{told}", " ".repeat(NAME_MAX))
     } else {
@@ -117,12 +117,12 @@ fn row(text: &mut String, name: &str, told: &str) {
     };
 }
 
-/// Without the marks of Markdown.
+/// Returns the text without Markdown marks.
 fn plain(text: &str) -> String {
     text.replace('`', "")
 }
 
-/// In lines, each with so many blanks in front.
+/// Wraps a text into lines indented by this many spaces.
 fn wrapped(text: &str, indent: usize) -> String {
     let blanks = " ".repeat(indent);
     let mut lines = vec![blanks.clone()];

@@ -1,6 +1,6 @@
-//! The environment variables: `KOPF_RUN_…` for options, `KOPF_SETTINGS_GROUP__NAME` for settings.
+//! Environment variables: `KOPF_RUN_…` for options, `KOPF_SETTINGS_GROUP__NAME` for settings.
 //!
-//! Pure functions over a lookup. An empty variable is the same as an unset one.
+//! Pure functions over a lookup. An empty variable counts as unset.
 
 #[cfg(test)]
 mod tests;
@@ -17,11 +17,11 @@ use crate::logic::{
 /// Looks up an environment variable; unset ones are `None`.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What the variables of settings start with.
+/// The prefix of the variables of settings.
 const SETTINGS: &str = "KOPF_SETTINGS_";
 
-/// The commands with variables, and what their variables are called after the prefix `KOPF_COMMAND_`. The names are those of
-/// Kopf, also where an option has another one.
+/// The commands with variables, and the names of their variables after the prefix `KOPF_COMMAND_`. The names are Kopf's, even if
+/// the option has another name.
 pub const COMMANDS: &[(&str, &[&str])] = &[
     (
         "RUN",
@@ -59,7 +59,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("RESUME", KEEP_ALIVE),
 ];
 
-/// Those of `kopf freeze` and `kopf resume`.
+/// The variables of `kopf freeze` and `kopf resume`.
 const KEEP_ALIVE: &[&str] = &[
     "CLUSTERWIDE",
     "NAMESPACES",
@@ -79,7 +79,7 @@ const KEEP_ALIVE: &[&str] = &[
     "COLOR",
 ];
 
-/// Names that people try because options are called so.
+/// Wrong names that users try because options have these names.
 const ODD: &[(&str, &str)] = &[
     ("ALL_NAMESPACES", "CLUSTERWIDE"),
     ("LIVENESS", "LIVENESS_ENDPOINT"),
@@ -94,27 +94,27 @@ pub struct Environment<'a> {
 }
 
 impl<'a> Environment<'a> {
-    /// Those that start with `KOPF_COMMAND_`; the command in capitals.
+    /// Returns the variables that start with `KOPF_COMMAND_`; the command in upper case.
     pub fn new(lookup: Lookup<'a>, command: &'static str) -> Self {
         Environment { lookup, command }
     }
 
-    /// The full name of a variable.
+    /// Returns the full name of a variable.
     pub fn name(&self, name: &str) -> String {
         format!("KOPF_{}_{name}", self.command)
     }
 
-    /// A text.
+    /// Returns a string.
     pub fn text(&self, name: &str) -> Option<String> {
         (self.lookup)(&self.name(name)).filter(|it| !it.is_empty())
     }
 
-    /// A flag; unset is off.
+    /// Returns a flag; unset is false.
     pub fn flag(&self, name: &str) -> Result<bool, Report> {
         Ok(self.truth(name)?.unwrap_or(false))
     }
 
-    /// A flag that may be unset.
+    /// Returns a flag that may be unset.
     pub fn truth(&self, name: &str) -> Result<Option<bool>, Report> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.trim().to_ascii_lowercase().as_str() {
@@ -128,7 +128,7 @@ impl<'a> Environment<'a> {
         }
     }
 
-    /// A whole number.
+    /// Returns an integer.
     pub fn number(&self, name: &str) -> Result<Option<i64>, Report> {
         let Some(text) = self.text(name) else { return Ok(None) };
         text.trim().parse().map(Some).map_err(|_problem| {
@@ -136,19 +136,19 @@ impl<'a> Environment<'a> {
         })
     }
 
-    /// A list, separated by white space.
+    /// Returns a list, separated by white space.
     pub fn list(&self, name: &str) -> Vec<String> {
         self.text(name).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
     }
 
-    /// One of several words.
+    /// Returns one of several words.
     pub fn choice<T: ValueEnum>(&self, name: &str) -> Result<Option<T>, Report> {
         let Some(text) = self.text(name) else { return Ok(None) };
         choice(&self.name(name), &text).map(Some)
     }
 }
 
-/// One of several words, from a place that is named in the error.
+/// Parses one of several words; the error contains the place.
 pub fn choice<T: ValueEnum>(place: &str, text: &str) -> Result<T, Report> {
     let ignore_case = true;
     T::from_str(text.trim(), ignore_case).map_err(|_problem| {
@@ -159,7 +159,7 @@ pub fn choice<T: ValueEnum>(place: &str, text: &str) -> Result<T, Report> {
     })
 }
 
-/// The settings that are set by variables.
+/// Returns the settings that variables set.
 pub fn settings(lookup: Lookup<'_>) -> Result<Vec<Assignment>, Report> {
     let mut assignments = Vec::new();
     for setting in configure::TABLE {
@@ -171,13 +171,13 @@ pub fn settings(lookup: Lookup<'_>) -> Result<Vec<Assignment>, Report> {
     Ok(assignments)
 }
 
-/// The variable of a setting.
+/// Returns the variable of a setting.
 pub fn variable(setting: &Setting) -> String {
     format!("{SETTINGS}{}__{}", setting.group, setting.name).to_ascii_uppercase()
 }
 
-/// The value of a setting as one writes it where there is only text: a text as it is, all else as in `kopf.yaml`, and `none`
-/// for an absent limit.
+/// Parses the value of a setting in a string: strings are taken unchanged, everything else is parsed as in `kopf.yaml`, and `none`
+/// is null.
 pub fn value(setting: &Setting, text: &str) -> Result<Value, String> {
     match setting.shape {
         Shape::Text => Ok(text.into()),
@@ -187,7 +187,7 @@ pub fn value(setting: &Setting, text: &str) -> Result<Value, String> {
     }
 }
 
-/// Looks for variables that have no meaning: those of settings are errors, those of options are warnings.
+/// Checks for unknown variables: those of settings are errors, those of options are warnings.
 pub fn check<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<String>, Report> {
     let mut warnings = Vec::new();
     for name in names.filter(|it| !is_service_link(it)) {
@@ -200,8 +200,8 @@ pub fn check<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<String>, Re
     Ok(warnings)
 }
 
-/// Kubernetes tells each pod about the services of its namespace, in variables such as `KOPF_RUN_SERVICE_HOST` for a service
-/// that is called `kopf-run`.
+/// Returns whether Kubernetes sets this variable: it describes the services of the namespace to each pod, in variables such as
+/// `KOPF_RUN_SERVICE_HOST` for a service with the name `kopf-run`.
 fn is_service_link(name: &str) -> bool {
     let ends = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"];
     ends.iter().any(|it| name.ends_with(it))

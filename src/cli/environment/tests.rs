@@ -1,4 +1,4 @@
-//! Variables of settings, and variables that nobody reads.
+//! Variables of settings, and unused variables.
 
 use clap::CommandFactory as _;
 use serde_json::json;
@@ -23,7 +23,7 @@ fn values_are_written_as_in_a_file() {
         ("KOPF_SETTINGS_POSTING__ENABLED", "false", json!(false)),
         ("KOPF_SETTINGS_NETWORKING__ERROR_BACKOFFS", "1, 2s", json!("1, 2s")),
         ("KOPF_SETTINGS_NETWORKING__ERROR_BACKOFFS", "[1, 2s]", json!([1, "2s"])),
-        // A text stays what it is.
+        // A string is not parsed.
         ("KOPF_SETTINGS_PEERING__NAME", "123", json!("123")),
         ("KOPF_SETTINGS_WATCHING__LABEL_SELECTORS", "{v1/pods: a=b}", json!({"v1/pods": "a=b"})),
         (
@@ -62,7 +62,7 @@ fn unknown_options_are_warned_of_with_the_nearest_name() {
         "KOPF_RESUME_ID",
         "KOPF_SOMETHING_ELSE",
         "PATH",
-        // A service that is called kopf-run.
+        // A service with the name `kopf-run`.
         "KOPF_RUN_SERVICE_HOST",
         "KOPF_RUN_PORT_80_TCP_ADDR",
         "KOPF_SETTINGS_SERVICE_PORT",
@@ -107,7 +107,7 @@ fn every_variable_of_the_help_is_known_and_every_one_of_run_is_in_the_help() {
             assert!(known.contains(variable), "{prefix}{variable} would be called unknown");
         }
         if *name == "RUN" {
-            // Modules mean nothing to scripts: the variable is known, so that its error says so.
+            // Scripts have no modules: the variable is known, so that its error can explain that.
             let untold = known.iter().filter(|it| !told.contains(*it) && **it != "MODULES");
             assert_eq!(untold.collect::<Vec<_>>(), Vec::<&&str>::new());
         }

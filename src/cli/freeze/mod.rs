@@ -1,4 +1,4 @@
-//! `kopf freeze` and `kopf resume`: let operators pause, and go on.
+//! `kopf freeze` and `kopf resume`: pause and resume operators.
 
 mod options;
 #[cfg(test)]
@@ -46,12 +46,12 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     })
 }
 
-/// The name of the person at the terminal.
+/// Returns the name of the person at the terminal.
 pub(super) fn person() -> String {
     identity::of_person()
 }
 
-/// Variables that nobody reads.
+/// Adds warnings about unused variables.
 pub(super) fn note(options: &mut FreezeOptions, warnings: Vec<String>) {
     options.notes.extend(warnings.into_iter().map(Note::Warning));
 }
@@ -64,10 +64,10 @@ fn report(problem: &Problem) -> Report {
     }
 }
 
-/// What both commands are resolved with.
+/// The inputs of both commands besides the arguments.
 pub(super) struct Origin<'a> {
     /// The environment.
     pub(super) lookup: Lookup<'a>,
-    /// Who asks, unless `--id` says otherwise.
+    /// The default identity, without `--id`.
     pub(super) person: String,
 }

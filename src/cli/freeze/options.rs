@@ -1,4 +1,4 @@
-//! What was typed behind `kopf freeze` and `kopf resume`, and what the environment says.
+//! Resolves the options of `kopf freeze` and `kopf resume`.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::cli::{
 };
 use crate::logic::{duration, peering::Record};
 
-/// The priority of a freeze: above that of usual operators.
+/// The default priority of a freeze: higher than that of most operators.
 const PRIORITY: i64 = 100;
 
-/// `kopf freeze` or `kopf resume`, understood.
+/// The resolved options of `kopf freeze` or `kopf resume`.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cli) struct FreezeOptions {
     /// The name of the peering objects.
@@ -26,11 +26,11 @@ pub(in crate::cli) struct FreezeOptions {
     pub(super) namespaces: Option<Vec<String>>,
     /// The key of the record.
     pub(super) identity: String,
-    /// `None`: it is removed.
+    /// `None`: the record is removed.
     pub(super) record: Option<Record>,
-    /// How to log.
+    /// The logging options.
     pub(super) log: LogOptions,
-    /// What the user should know as soon as there is a log.
+    /// Messages for the log, once it is open.
     pub(super) notes: Vec<Note>,
 }
 
@@ -85,7 +85,7 @@ fn resolve(
     let mut notes = Vec::new();
     if !is_clusterwide && namespaces.is_empty() {
         let text = "Neither -A/--all-namespaces nor -n/--namespace is given: \
-                    the operators of the whole cluster are meant, as with -A.";
+                    addressing the operators of the whole cluster, as with -A.";
         notes.push(Note::Warning(text.into()));
     }
     Ok(FreezeOptions {
@@ -103,7 +103,7 @@ fn missing(variables: &Environment<'_>, option: &str, variable: &str, example: &
     Report::usage(format!("{option} is required")).with_hint(hint)
 }
 
-/// Seconds as a number, or with a unit.
+/// Reads seconds as a number, or with a unit.
 fn seconds(text: &str) -> Result<Duration, Report> {
     let number = text.trim().parse::<f64>().ok().map(Value::from);
     let lifetime = duration::parse(&number.unwrap_or_else(|| text.into()));

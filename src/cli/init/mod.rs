@@ -1,4 +1,4 @@
-//! `kopf init`: writes a starter operator, which runs at once.
+//! `kopf init`: writes a starter operator, ready to run.
 
 mod sample;
 mod templates;
@@ -17,7 +17,7 @@ use crate::cli::{
 };
 use templates::Starter;
 
-/// Writes the files, and tells what to do next.
+/// Writes the files, and prints what to do next.
 pub(super) fn run(args: &InitArgs) -> Result<Exit, Report> {
     let (definition, kind) = match &args.from_crd {
         None => (templates::CRD.to_owned(), None),
@@ -25,7 +25,7 @@ pub(super) fn run(args: &InitArgs) -> Result<Exit, Report> {
             let mut kinds = stubs::kinds(std::slice::from_ref(path))?;
             if kinds.len() > 1 {
                 let problem = format!("'{}' defines {} kinds", path.display(), kinds.len());
-                return Err(Report::failure(problem).with_hint("give a file that defines one"));
+                return Err(Report::failure(problem).with_hint("pass a file that defines one kind"));
             }
             (documents::read(path)?, kinds.pop())
         }
@@ -51,12 +51,12 @@ pub(super) fn run(args: &InitArgs) -> Result<Exit, Report> {
         told.extend([word, " ", &path.display().to_string(), "\n"]);
     }
     told.push_str(&next(&args.directory, args.rhai));
-    // A closed stdout is nothing to stumble over.
+    // A closed stdout is ignored.
     let _closed = std::io::stdout().write_all(told.as_bytes());
     Ok(Exit::Success)
 }
 
-/// Every file with its text.
+/// Returns every file with its text.
 fn files(args: &InitArgs, starter: &Starter, definition: String) -> Vec<(PathBuf, String)> {
     let at = |name: &str| args.directory.join(name);
     let kinds = std::slice::from_ref(&starter.kind);

@@ -1,11 +1,11 @@
-//! An object that fits the schema of its definition, as far as a schema can be fitted without knowing what it is about.
+//! Generates an object that fits the schema of its CRD, as far as a schema alone allows.
 
 use serde_json::{Map, Value, json};
 
 /// Deeper structures are left out.
 const DEPTH_MAX: usize = 16;
 
-/// A value that fits, with what is required and no more; nothing if nothing is.
+/// Returns a value that fits, with the required fields only; empty if none is required.
 pub(super) fn of(schema: Option<&Value>) -> Value {
     schema.map_or_else(|| json!({}), |it| value("example", it, 0))
 }
@@ -23,7 +23,7 @@ fn value(name: &str, schema: &Value, depth: usize) -> Value {
         Some("array") => list(name, schema, depth),
         Some("object") => object(schema, depth),
         Some("string") => text(name, schema),
-        // Also what is an integer or a text.
+        // Also for an integer or a string.
         Some(_) | None => json!(1),
     }
 }
@@ -45,7 +45,7 @@ fn list(name: &str, schema: &Value, depth: usize) -> Value {
     (0..least).map(|_| item.clone()).collect()
 }
 
-/// The formats that are checked have a text of their own; others are named after their field.
+/// Formats that servers validate have a fixed sample; other strings repeat the name of their field.
 fn text(name: &str, schema: &Value) -> Value {
     let formatted = match schema.get("format").and_then(Value::as_str) {
         Some("date-time") => Some("2030-01-01T00:00:00Z"),

@@ -1,4 +1,4 @@
-//! The texts of a starter operator.
+//! The files of a starter operator.
 
 use serde_json::json;
 
@@ -6,10 +6,10 @@ use super::sample;
 use crate::cli::report::Report;
 use crate::scripting::surface::CustomKind;
 
-/// The definition of the starter's own kind.
+/// The CRD of the starter's own kind.
 pub(super) const CRD: &str = include_str!("greeting.yaml");
 
-/// Where editors find the definitions, and what Luau has beyond Lua 5.1.
+/// The location of the type definitions for editors, and the syntax that Luau adds to Lua 5.1.
 pub(super) const LUARC: &str = r#"{
   "runtime": {
     "version": "Lua 5.1",
@@ -22,10 +22,10 @@ pub(super) const LUARC: &str = r#"{
 }
 "#;
 
-/// How the type checker of Luau looks at scripts: `strict` asks for the types of parameters.
+/// The mode of Luau's type checker: `strict` requires types of parameters.
 pub(super) const LUAURC: &str = "{\n  \"languageMode\": \"nonstrict\"\n}\n";
 
-/// Where luau-lsp finds the definitions, in VS Code; it has no file of its own for that.
+/// The location of the type definitions for luau-lsp in VS Code; it has no configuration file of its own.
 pub(super) const VSCODE: &str = r#"{
   "luau-lsp.platform.type": "standard",
   "luau-lsp.sourcemap.enabled": false,
@@ -33,7 +33,7 @@ pub(super) const VSCODE: &str = r#"{
 }
 "#;
 
-/// The kind of [`CRD`].
+/// Returns the kind of [`CRD`].
 pub(super) fn greeting() -> Result<CustomKind, Report> {
     let told =
         |problem: String| Report::failure(format!("the definition of the starter: {problem}"));
@@ -43,14 +43,14 @@ pub(super) fn greeting() -> Result<CustomKind, Report> {
 
 /// A starter operator of one kind.
 pub(super) struct Starter {
-    /// What it is about.
+    /// Its custom resource.
     pub(super) kind: CustomKind,
     /// Whether that is our own kind, whose fields are known.
     greets: bool,
 }
 
 impl Starter {
-    /// An operator of this kind.
+    /// Creates an operator of this kind.
     pub(super) fn new(kind: CustomKind, greets: bool) -> Self {
         Starter { kind, greets }
     }
@@ -59,12 +59,12 @@ impl Starter {
         format!("{}.{}", self.kind.plural, self.kind.group)
     }
 
-    /// The name of its object.
+    /// Returns the name of its object.
     fn name(&self) -> String {
         format!("my-{}", self.kind.kind.to_lowercase())
     }
 
-    /// An object of it.
+    /// Returns an object of the kind.
     pub(super) fn object(&self) -> String {
         let spec =
             if self.greets { json!({"name": "world"}) } else { sample::of(self.kind.part("spec")) };

@@ -1,14 +1,14 @@
-//! Colours of log lines: whether, and which.
+//! Decides about colors of log lines.
 
 use anstyle::{AnsiColor, Effects, Style};
 use tracing::Level;
 
 use crate::cli::{args::ColorWhen, environment::Lookup};
 
-/// What stands aside: times, names of loggers, traces.
+/// The style of secondary parts: times, names of loggers, traces.
 pub(super) const ASIDE: Style = Style::new().effects(Effects::DIMMED);
 
-/// Whether there are colours, by the customs of terminals: <https://no-color.org> and <https://bixense.com/clicolors>.
+/// Returns whether to use colors, by the conventions of terminals: <https://no-color.org> and <https://bixense.com/clicolors>.
 pub(super) fn decide(when: ColorWhen, lookup: Lookup<'_>, is_terminal: bool) -> ColorWhen {
     let set = |name: &str| lookup(name).is_some_and(|it| !it.is_empty());
     let is = |name: &str, text: &str| lookup(name).is_some_and(|it| it == text);
@@ -23,7 +23,7 @@ pub(super) fn decide(when: ColorWhen, lookup: Lookup<'_>, is_terminal: bool) -> 
     }
 }
 
-/// How a level looks.
+/// Returns the style of a level.
 pub(super) fn of_level(level: Level) -> Style {
     match level {
         Level::ERROR => AnsiColor::Red.on_default().bold(),
@@ -33,7 +33,7 @@ pub(super) fn of_level(level: Level) -> Style {
     }
 }
 
-/// How a message looks in a line that does not show its level.
+/// Returns the style of a message in a line without its level.
 pub(super) fn of_message(level: Level) -> Style {
     match level {
         Level::ERROR => AnsiColor::Red.on_default(),

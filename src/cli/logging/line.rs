@@ -1,4 +1,4 @@
-//! What one log line looks like: plain, full, json.
+//! Formats log lines: plain, full, json.
 
 use std::{borrow::Cow, fmt::Write as _, io};
 
@@ -13,10 +13,10 @@ use crate::cli::args::{ColorWhen, LogFormat};
 use crate::cli::options::LogOptions;
 use crate::logic::object::ObjectRef;
 
-/// The width of the logger's name in the full format; longer names are cut.
+/// The width of the logger's name in the full format; longer names are truncated.
 const NAME_WIDTH: usize = 20;
 
-/// Kopf's names of our loggers: those that people filter their logs by.
+/// Kopf's names of our loggers, which people use to filter logs.
 const LOGGERS: &[(&str, &str)] = &[
     ("kopf.access", "aiohttp.access"),
     ("kopf.admission", "kopf._core.engines.admission"),
@@ -32,27 +32,27 @@ const LOGGERS: &[(&str, &str)] = &[
     ("kopf.watching", "kopf._cogs.clients.watching"),
 ];
 
-/// One event of the log.
+/// One log event.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Who logs; Rust paths are shown with dots.
+    /// The logger; Rust paths are shown with dots.
     pub(super) target: String,
-    /// How bad it is.
+    /// The level.
     pub(super) level: Level,
-    /// The text.
+    /// The message.
     pub(super) message: String,
-    /// The object it is about.
+    /// The object of the message.
     pub(super) object: Option<ObjectRef>,
     /// Structured fields of scripts: keys in JSON, not shown otherwise.
     pub(super) extra: Map<String, Value>,
-    /// Structured fields of our own: keys in JSON, `key=value` otherwise.
+    /// Structured fields of the operator: keys in JSON, `key=value` otherwise.
     pub(super) fields: Map<String, Value>,
-    /// Several lines of a script's stack.
+    /// The stack trace of a script, several lines.
     pub(super) trace: Option<String>,
 }
 
 impl Record {
-    /// A record without content.
+    /// Creates a record without content.
     pub(super) fn new(target: &str, level: Level) -> Self {
         let known = LOGGERS.iter().find(|(ours, _)| *ours == target);
         Record {
@@ -67,7 +67,7 @@ impl Record {
     }
 }
 
-/// The line, with its end.
+/// Formats the line, including the line feed.
 pub(super) fn format(record: &Record, options: &LogOptions, now: Timestamp) -> String {
     let mut line = match options.format {
         LogFormat::Plain => plain(record, options),
@@ -97,7 +97,7 @@ fn full(record: &Record, options: &LogOptions, now: Timestamp) -> String {
     line
 }
 
-/// A style, if there are colours.
+/// Returns the style if colors are enabled.
 fn style(options: &LogOptions, style: Style) -> Style {
     match options.color {
         ColorWhen::Always => style,
@@ -105,12 +105,12 @@ fn style(options: &LogOptions, style: Style) -> Style {
     }
 }
 
-/// The message as people read it, with the prefix, our fields, and the trace on lines of its own.
+/// Adds the message for people: with the prefix, our fields, and the trace on separate lines.
 fn text(line: &mut String, record: &Record, options: &LogOptions, style: Style) {
     let mut message = String::new();
     prefixed(&mut message, record, options);
     for (key, value) in &record.fields {
-        // Texts without the quotes of JSON.
+        // Strings without JSON quotes.
         let _always_fits = match value.as_str() {
             Some(value) => write!(message, " {key}={value}"),
             None => write!(message, " {key}={value}"),
@@ -123,8 +123,8 @@ fn text(line: &mut String, record: &Record, options: &LogOptions, style: Style) 
     }
 }
 
-/// Returns a text that cannot be taken for other lines of the log, whatever scripts and servers put into it: further lines are
-/// indented, and control characters, which could also move the cursor of a terminal, are escaped.
+/// Escapes a text so that it cannot imitate other log lines, whatever scripts and servers put into it: further lines are indented,
+/// and control characters, which could also move the cursor of a terminal, are escaped.
 fn contained(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
@@ -196,7 +196,7 @@ fn severity(level: Level) -> &'static str {
     }
 }
 
-/// An object as Python writes it, with a space after each comma and colon: people search their logs for `"severity": "error"`.
+/// A JSON object in Python's format, with a space after each comma and colon: people search their logs for `"severity": "error"`.
 #[derive(Default)]
 struct JsonLine(Vec<u8>);
 

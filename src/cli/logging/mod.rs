@@ -1,8 +1,7 @@
 //! The log: from `tracing` events to lines on stderr.
 //!
-//! `line.rs` decides what a line looks like and is pure, `output.rs` writes it; this file collects the fields of an event. The
-//! fields `object.…`, `activity`, `extra` and `trace` are those of `ports::Logger`; any other field is shown as `key=value`, or
-//! as a key in JSON.
+//! `line.rs` formats a line and is pure, `output.rs` writes it; this file collects the fields of an event. The fields `object.…`,
+//! `activity`, `extra` and `trace` belong to `ports::Logger`; any other field is shown as `key=value`, or as a key in JSON.
 
 use std::{
     fmt,
@@ -38,17 +37,17 @@ mod tests;
 use line::Record;
 use output::Output;
 
-/// Where finished lines go; a line is one call.
+/// The destination of formatted lines; one call per line.
 pub type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Turns events into lines.
+/// Formats events as lines.
 struct LineLayer {
     options: LogOptions,
     clock: Clock,
     sink: Sink,
 }
 
-/// Dropping it waits a little for lines that stderr has not taken yet.
+/// The log of the process. Dropping it waits up to a second for lines that stderr has not accepted yet.
 #[must_use = "the end of the log is written when it is dropped"]
 pub struct Log(Output<Stderr>);
 
@@ -58,7 +57,7 @@ impl Drop for Log {
     }
 }
 
-/// Logs to stderr from now on, for the whole process. Variables tell about colours.
+/// Starts logging to stderr, for the whole process. Environment variables decide about colors.
 pub fn install(
     mut options: LogOptions,
     clock: Clock,
@@ -72,15 +71,15 @@ pub fn install(
     Ok(log)
 }
 
-/// Turns events into lines for this sink.
+/// Returns a subscriber that formats events as lines for this sink.
 pub fn subscriber(options: LogOptions, clock: Clock, sink: Sink) -> impl Subscriber + Send + Sync {
     let targets = targets(options.verbosity);
     tracing_subscriber::registry().with(targets).with(LineLayer { options, clock, sink })
 }
 
-/// Which events are seen. Targets of this program start with `kopf`; the rest are libraries.
+/// Returns the events that are logged. Targets of this program start with `kopf`; all others are libraries.
 fn targets(verbosity: Verbosity) -> Targets {
-    // The client complains of every request that fails, which `cluster` tells better.
+    // The client logs every request that fails, which `cluster` reports better.
     let (own, client, libraries) = match verbosity {
         Verbosity::Quiet => (LevelFilter::WARN, LevelFilter::OFF, LevelFilter::WARN),
         Verbosity::Normal => (LevelFilter::INFO, LevelFilter::OFF, LevelFilter::WARN),
@@ -102,7 +101,7 @@ impl<S: Subscriber> Layer<S> for LineLayer {
     }
 }
 
-/// Sorts the fields of an event into a record.
+/// Collects the fields of an event in a record.
 struct Fields<'a>(&'a mut Record);
 
 impl Fields<'_> {
@@ -160,7 +159,7 @@ impl Visit for Fields<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // A message, or a `%field`: both print as they are.
+        // A message, or a `%field`: both format as plain text.
         self.put(field, format!("{value:?}").into());
     }
 }

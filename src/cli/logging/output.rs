@@ -1,8 +1,8 @@
-//! Where lines go: to a stream that may be slow, without making the operator wait for it.
+//! Writes lines to a stream that may be slow, without making the operator wait for it.
 //!
-//! A line is written at once if the stream takes it. If not (a pipe whose reader is busy, a terminal that was stopped), it is
-//! queued for a thread that can wait, in order. When the queue is full, lines are lost and counted: an operator that does its
-//! work without a log is worth more than one that hangs because nobody reads what it says.
+//! A line is written at once if the stream accepts it. If not (a pipe whose reader is busy, a terminal that was stopped), a thread
+//! that can wait writes it, in order. When its queue is full, lines are dropped and counted: an operator that works without a log
+//! is better than one that hangs because nothing reads its log.
 
 use std::{
     io::Write,
@@ -19,11 +19,11 @@ use std::{
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The most lines that wait; then lines are lost. About 2 MiB of usual lines.
+/// Maximum number of queued lines; further lines are dropped. About 2 MiB of typical lines.
 const QUEUE_MAX: usize = 8_192;
-/// What a pipe that says it can take something takes without blocking: POSIX's least `PIPE_BUF` is smaller, Linux has this.
+/// A writable pipe accepts this many bytes without blocking: `PIPE_BUF` on Linux; the minimum in POSIX is smaller.
 const AT_ONCE_MAX: usize = 4_096;
-/// How long the end of the process waits for the rest of the log.
+/// How long the end of the process waits for queued lines.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// A stream for lines. Clones share it. Its thread ends with the last of them.
@@ -40,7 +40,7 @@ impl<S> Clone for Output<S> {
 
 struct Shared<S> {
     stream: Mutex<S>,
-    /// Lines in the queue, and the one that is being written.
+    /// Queued lines, including the one that is being written.
     waiting: AtomicUsize,
     lost: AtomicU64,
 }
@@ -52,7 +52,7 @@ enum Message {
 }
 
 impl<S: Write + AsFd + Send + 'static> Output<S> {
-    /// Lines go to this stream.
+    /// Creates an output to this stream.
     pub(super) fn new(stream: S) -> Self {
         let shared = Shared {
             stream: Mutex::new(stream),
@@ -69,13 +69,13 @@ impl<S: Write + AsFd + Send + 'static> Output<S> {
         }
     }
 
-    /// Waits a little until everything is written.
+    /// Waits until everything is written, up to [`FLUSH_MAX`].
     pub(super) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if let Some(queue) = self.queue.get()
             && queue.try_send(Message::Flush(done)).is_ok()
         {
-            // Whoever does not read until then does not read.
+            // A reader that is slower than this is not waited for.
             let _in_time = wait.recv_timeout(FLUSH_MAX).is_ok();
         }
     }
@@ -85,7 +85,7 @@ impl<S: Write + AsFd + Send + 'static> Output<S> {
             let (queue, messages) = sync_channel(QUEUE_MAX);
             let shared = Arc::clone(&self.shared);
             let thread = thread::Builder::new().name("log".into());
-            // Without the thread the receiver is gone, and lines count as lost.
+            // Without the thread the receiver is dropped, and lines count as lost.
             drop(thread.spawn(move || shared.work(&messages)));
             queue
         });
@@ -98,22 +98,22 @@ impl<S: Write + AsFd + Send + 'static> Output<S> {
 }
 
 impl<S: Write + AsFd> Shared<S> {
-    /// Whether the line is written: nothing waits before it, and the stream takes it.
+    /// Writes the line if nothing is queued and the stream accepts it. Returns whether it did.
     fn write_at_once(&self, line: &str) -> bool {
-        // While the thread waits with a line, it holds the stream.
+        // The thread holds the stream while it waits to write a line.
         let Some(mut stream) = self.stream.try_lock() else { return false };
         let is_free = self.waiting.load(Ordering::SeqCst) == 0
             && self.lost.load(Ordering::SeqCst) == 0
             && line.len() <= AT_ONCE_MAX
             && takes(&*stream);
         if is_free {
-            // A closed log is no reason to stop.
+            // A closed log does not stop the operator.
             drop(stream.write_all(line.as_bytes()));
         }
         is_free
     }
 
-    /// The life of the thread.
+    /// Runs the thread.
     fn work(&self, messages: &Receiver<Message>) {
         while let Ok(message) = messages.recv() {
             match message {
@@ -127,26 +127,26 @@ impl<S: Write + AsFd> Shared<S> {
                     }
                     self.waiting.fetch_sub(1, Ordering::SeqCst);
                 }
-                // Whoever asked may be gone.
+                // The sender may no longer wait.
                 Message::Flush(done) => drop(done.send(())),
             }
         }
     }
 
     fn write(&self, line: &str) {
-        // A panic while it was held can only have cut a line.
+        // A panic while it was locked can only have truncated a line.
         let mut stream = self.stream.lock();
         drop(stream.write_all(line.as_bytes()));
     }
 }
 
-/// Whether the stream takes something without blocking. Files and terminals always do, unless a terminal is stopped.
+/// Returns whether the stream accepts data without blocking. Files and terminals always do, unless a terminal is stopped.
 fn takes(stream: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(stream, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     match poll(&mut polled, Some(&now)) {
         Ok(count) => count > 0,
-        // Better a line that may wait than none.
+        // Prefer a line that may block to a lost one.
         Err(_) => true,
     }
 }

@@ -1,4 +1,4 @@
-//! Lines as they are written, from events as the program makes them.
+//! Lines as they are written, for events of the program.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::logic::object::ObjectRef;
 use crate::logic::outcome::{LogLevel, LogLine};
 use crate::ports::{Clock, Logger, LoggerKind};
 
-/// Checks what `act` logs. On the paused clock it is always the same time.
+/// Checks what `act` logs. The paused clock always shows the same time.
 fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {
     let lines = Arc::new(Mutex::new(String::new()));
     let sink = {
@@ -190,7 +190,7 @@ async fn loggers_have_the_names_of_kopf() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn colours_change_no_column() {
+async fn colors_change_no_column() {
     let colored = |format| LogOptions { color: ColorWhen::Always, ..options(format) };
     let warn = || tracing::warn!(target: "kopf.dev", "text");
     check(colored(LogFormat::Plain), warn, &expect![["\u{1b}[33mtext\u{1b}[0m\n"]]);
@@ -212,7 +212,7 @@ async fn colours_change_no_column() {
 }
 
 #[test]
-fn colours_follow_the_customs_of_terminals() {
+fn colors_follow_the_conventions_of_terminals() {
     use ColorWhen::{Always, Auto, Never};
     let decide = |when, variables: &[(&str, &str)], is_terminal| {
         let lookup = |name: &str| {
@@ -234,7 +234,7 @@ fn colours_follow_the_customs_of_terminals() {
     assert_eq!(decide(Never, &[("CLICOLOR_FORCE", "1")], true), Never);
 }
 
-/// All lines that come out of a pipe until its other end is closed.
+/// Returns all lines from a pipe until its other end is closed.
 fn read_all(mut reader: std::io::PipeReader) -> String {
     let mut text = String::new();
     std::io::Read::read_to_string(&mut reader, &mut text).expect("a string");
@@ -255,15 +255,15 @@ fn lines_that_are_read_come_in_order_at_once() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_costs_lines_and_not_the_operator() {
+fn an_unread_pipe_loses_lines_but_does_not_block_the_operator() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let output = super::output::Output::new(writer);
-    // More than the pipe and the queue take together; none of these calls may wait.
+    // More than the pipe and the queue hold together; none of these calls may wait.
     let lines = 20_000;
     for number in 0..lines {
         output.line(&format!("{number:063}\n"));
     }
-    // Now somebody reads; the writer ends when all that is left is written.
+    // Now the lines are read; the writer ends when all of them are written.
     drop(output);
     let text = read_all(reader);
     let mut lost = 0;

@@ -1,13 +1,13 @@
-//! `HOST:PORT`: where to listen.
+//! `HOST:PORT`: an address to listen on.
 
 use std::fmt;
 
-/// Where to listen.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// A name or an IP address, without brackets; empty for all addresses of this machine.
     pub host: String,
-    /// The port; 0 is any free one.
+    /// The port; 0 is any free port.
     pub port: u16,
 }
 
@@ -17,7 +17,7 @@ impl Address {
         let (host, port) = text.rsplit_once(':')?;
         let port = port.parse().ok()?;
         let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-        // A bare IPv6 address could swallow the port.
+        // A bare IPv6 address could include the port.
         let is_plain = !host.contains([':', '/', '[', ']']);
         bare.or(is_plain.then_some(host)).map(|it| Address { host: it.to_owned(), port })
     }

@@ -1,4 +1,4 @@
-//! What scripts may reach: `--allow-net`, `--allow-env`, `--allow-read`, and the same in `kopf.yaml`.
+//! Permissions of scripts: `--allow-net`, `--allow-env`, `--allow-read`, and the same in `kopf.yaml`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,26 +11,32 @@ use crate::cli::{
 };
 use crate::logic::grants::{Access, Grants, Permission};
 
-/// Joins the three places; of each option the nearest counts. What the file grants to single scripts comes on top.
+/// Combines the three sources; for each option, only the one with the highest precedence counts. Permissions that the file grants
+/// to single scripts are added.
 pub(super) fn grants(
     args: &GrantArgs,
     variables: &Environment<'_>,
     file: &Config,
 ) -> Result<Grants, Report> {
-    let (here, beside) = (absolute(Path::new("")), directory(file));
+    let (current_directory, file_directory) = (absolute(Path::new("")), directory(file));
     let mut grants = Grants::default();
     for what in Permission::ALL {
         let typed = typed(args, what);
         let variable = what.option().to_ascii_uppercase().replace('-', "_");
         let set = variables.text(&variable).map(|it| split(&it, what, true)).unwrap_or_default();
         if !typed.is_empty() {
-            allow(&mut grants.all, what, typed, (&format!("--{}", what.option()), &here))?;
+            allow(
+                &mut grants.all,
+                what,
+                typed,
+                (&format!("--{}", what.option()), &current_directory),
+            )?;
         } else if !set.is_empty() {
-            allow(&mut grants.all, what, &set, (&variables.name(&variable), &here))?;
+            allow(&mut grants.all, what, &set, (&variables.name(&variable), &current_directory))?;
         } else if let Some((texts, place)) = file.texts_at(what.option()) {
             let place = format!("{place}: {}", what.option());
             let texts: Vec<_> = texts.iter().flat_map(|it| split(it, what, false)).collect();
-            allow(&mut grants.all, what, &texts, (&place, &beside))?;
+            allow(&mut grants.all, what, &texts, (&place, &file_directory))?;
         }
     }
     for ScriptEntry { name, grants: entries } in &file.scripts {
@@ -38,14 +44,14 @@ pub(super) fn grants(
         for (what, texts, place) in entries {
             let place = format!("{place}: {}", what.option());
             let texts: Vec<_> = texts.iter().flat_map(|it| split(it, *what, false)).collect();
-            allow(&mut access, *what, &texts, (&place, &beside))?;
+            allow(&mut access, *what, &texts, (&place, &file_directory))?;
         }
         grants.scripts.push((name.clone(), access));
     }
     Ok(grants)
 }
 
-/// What is granted, for the log: somebody may want to know it later.
+/// Returns a log line about the permissions, for later reference.
 pub(super) fn note(grants: &Grants) -> Option<Note> {
     let mut told = granted(&grants.all);
     for (name, access) in &grants.scripts {
@@ -71,12 +77,12 @@ fn typed(args: &GrantArgs, what: Permission) -> &[String] {
     }
 }
 
-/// A text with commas is a list, except that a path in a file may have commas in it.
+/// Splits a list at commas, except for a path in a file, which may contain commas.
 fn split(text: &str, what: Permission, is_variable: bool) -> Vec<String> {
     let is_whole = what == Permission::Read && !is_variable;
     let parts =
         text.split(|it: char| (!is_whole && it == ',') || (is_variable && it.is_whitespace()));
-    // Between two separators is nothing, but an empty text is a mistake.
+    // An empty item between separators is ignored, but an empty string is an error.
     parts.filter(|it| !is_variable || !it.is_empty()).map(str::to_owned).collect()
 }
 
@@ -98,12 +104,12 @@ fn allow(
     Ok(())
 }
 
-/// Relative paths of a file are meant from where it is.
+/// Relative paths in a file are relative to its directory.
 fn directory(file: &Config) -> PathBuf {
     absolute(file.path.parent().unwrap_or(Path::new("")))
 }
 
-/// Without a current directory, relative paths are below none, and nothing matches them.
+/// Without a current directory, relative paths stay relative, and nothing matches them.
 fn absolute(path: &Path) -> PathBuf {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::path::absolute(path).unwrap_or_default()

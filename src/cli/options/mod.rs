@@ -1,7 +1,7 @@
-//! What the command line, the environment and `kopf.yaml` mean together.
+//! Combines the command line, the environment and `kopf.yaml`.
 //!
-//! A pure function from [`RunArgs`], a lookup of variables and a file to [`RunOptions`]: convert once, at the edge. What was
-//! typed wins over the environment, and that over the file.
+//! A pure function from [`RunArgs`], a lookup of variables and a file to [`RunOptions`]. The command line has precedence over the
+//! environment, and the environment over the file.
 
 use std::path::PathBuf;
 
@@ -29,40 +29,40 @@ mod tests;
 pub use address::Address;
 pub use scripts::{MapOption, ScriptOptions};
 
-/// `kopf run`, understood.
+/// The resolved options of `kopf run`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunOptions {
-    /// Where to look for scripts; empty: the usual places, unless there are `ConfigMap`s.
+    /// The paths of scripts; empty: the default locations, unless there are `ConfigMap`s.
     pub paths: Vec<PathBuf>,
-    /// Where else they come from, and whether their changes take effect.
+    /// Other sources of scripts, and whether changes take effect.
     pub scripts: ScriptOptions,
-    /// What they may reach.
+    /// The permissions of scripts.
     pub grants: Grants,
-    /// What to serve.
+    /// The namespaces to serve.
     pub scope: ScopeOption,
-    /// The settings, as start-up handlers find them.
+    /// The settings, before start-up handlers change them.
     pub settings: Settings,
-    /// Where the results of probes are served, if anywhere.
+    /// Where the results of probes are served; `None`: nowhere.
     pub liveness: Option<Endpoint>,
-    /// Where health and metrics are served, if anywhere.
+    /// Where health and metrics are served; `None`: nowhere.
     pub health: Option<Address>,
-    /// How to log.
+    /// The logging options.
     pub log: LogOptions,
-    /// What the user should know as soon as there is a log.
+    /// Messages for the log, once it is open.
     pub notes: Vec<Note>,
 }
 
-/// A line for the log.
+/// A message for the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
-    /// Good to know.
+    /// Information.
     Info(String),
-    /// Better changed.
+    /// A warning.
     Warning(String),
 }
 
 impl Note {
-    /// The words.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         match self {
             Note::Info(text) | Note::Warning(text) => text,
@@ -73,11 +73,11 @@ impl Note {
 /// A setting that is changed before the operator starts.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// Which one.
+    /// The setting.
     pub setting: &'static Setting,
-    /// To what.
+    /// The new value.
     pub value: Value,
-    /// Who says so: a place in a file, a variable, an option.
+    /// The source: a location in a file, a variable, an option.
     pub origin: String,
 }
 
@@ -88,50 +88,50 @@ impl PartialEq for Assignment {
     }
 }
 
-/// Which namespaces to serve.
+/// The namespaces to serve.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScopeOption {
-    /// The whole cluster, as asked for.
+    /// The whole cluster, as requested.
     Cluster,
-    /// The whole cluster, because nothing was said: worth a warning.
+    /// The whole cluster by default, with a warning.
     Unsaid,
     /// The namespaces that match one of these patterns.
     Namespaces(Vec<String>),
 }
 
-/// How to log.
+/// The logging options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogOptions {
-    /// How much.
+    /// The verbosity.
     pub verbosity: Verbosity,
-    /// In which format.
+    /// The format.
     pub format: LogFormat,
     /// Whether messages about an object start with its name.
     pub prefix: bool,
     /// The key of the object in JSON lines.
     pub refkey: String,
-    /// Whether lines have colours.
+    /// Whether lines have colors.
     pub color: ColorWhen,
 }
 
-/// How much to log.
+/// The verbosity of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verbosity {
     /// `-q`: warnings and errors.
     Quiet,
-    /// What happened to objects.
+    /// Changes of objects.
     #[default]
     Normal,
-    /// `-v`: also what the operator decided and why.
+    /// `-v`: also decisions of the operator, with their reasons.
     Verbose,
-    /// `-d`: also what the libraries below it log.
+    /// `-d`: also the logs of libraries.
     Debug,
 }
 
 /// The priority of `--dev`.
 pub(in crate::cli) const PRIORITY_DEV: i64 = 666;
 
-/// Joins what was typed with the environment and the file; what is nearer to the user wins.
+/// Combines the command line with the environment and the file, in this order of precedence.
 pub fn resolve_run(
     args: RunArgs,
     lookup: Lookup<'_>,
@@ -179,7 +179,7 @@ pub fn resolve_run(
     })
 }
 
-/// Modules are Python's way to name handlers.
+/// Rejects modules, which name handlers in Python.
 fn refuse_modules(args: &RunArgs, variables: &Environment<'_>) -> Result<(), Report> {
     let place = match (args.modules.first(), variables.text("MODULES")) {
         (Some(name), _) => format!("--module {name}"),
@@ -199,7 +199,7 @@ fn apply(settings: &mut Settings, assignments: &[Assignment]) -> Result<(), Repo
     Ok(())
 }
 
-/// What `--set` says, and which of its names are of the past.
+/// Reads `--set`. Returns the settings, and warnings about deprecated names.
 fn typed_settings(typed: &[String]) -> Result<(Vec<Assignment>, Vec<String>), Report> {
     let (mut assignments, mut outdated) = (Vec::new(), Vec::new());
     for text in typed {
@@ -221,7 +221,7 @@ fn typed_settings(typed: &[String]) -> Result<(Vec<Assignment>, Vec<String>), Re
     Ok((assignments, outdated))
 }
 
-/// The options that are short for settings, as one source has them.
+/// The options that set settings, from one source.
 struct Peering {
     standalone: bool,
     name: Option<String>,
@@ -267,7 +267,7 @@ impl Peering {
 
 fn apply_peering(settings: &mut Settings, options: &Peering) {
     let peering = &mut settings.peering;
-    // Not said is not the same as denied: the settings may say it too.
+    // Absent does not mean false: the settings may set it, too.
     peering.standalone |= options.standalone;
     if let Some(name) = &options.name {
         peering.name.clone_from(name);
@@ -282,7 +282,7 @@ fn apply_peering(settings: &mut Settings, options: &Peering) {
     }
 }
 
-/// A scope that was typed or is in the environment replaces that of the file.
+/// A scope on the command line or in the environment replaces that of the file.
 fn scope(
     args: &RunArgs,
     variables: &Environment<'_>,
@@ -313,7 +313,7 @@ fn scope(
     }
 }
 
-/// A wrong URL fails as with Kopf, not as a usage error, but before anything runs.
+/// Parses a URL. As in Kopf, an invalid one is not a usage error, but fails before anything runs.
 fn endpoint(url: &str) -> Result<Endpoint, Report> {
     url.parse().map_err(|error: UrlError| {
         Report::failure(error.to_string())
@@ -329,7 +329,7 @@ fn address(text: &str) -> Result<Address, Report> {
     })
 }
 
-/// How to log, as the three sources say.
+/// Combines the logging options of the three sources.
 pub(in crate::cli) fn log(
     args: LogArgs,
     variables: &Environment<'_>,
@@ -351,7 +351,7 @@ pub(in crate::cli) fn log(
     };
     let prefix = said.unwrap_or(match format {
         LogFormat::Plain | LogFormat::Full => true,
-        // There the object has a key of its own.
+        // JSON lines have a separate key for the object.
         LogFormat::Json => false,
     });
     let refkey = args.log_refkey.or_else(|| variables.text("LOG_REFKEY"));
@@ -360,13 +360,13 @@ pub(in crate::cli) fn log(
     Ok(LogOptions { verbosity, format, prefix, refkey, color })
 }
 
-/// One of several words in the file.
+/// Reads one of several words from the file.
 fn in_file<T: clap::ValueEnum>(file: &Config, key: &str) -> Result<Option<T>, Report> {
     let Some((text, place)) = file.text(key) else { return Ok(None) };
     environment::choice(&format!("{place}: {key}"), text).map(Some)
 }
 
-/// More wins over less: `-d` over `-v` over `-q`. The file counts only if nobody else says anything.
+/// The most verbose option wins: `-d` over `-v` over `-q`. The file applies only if no other source sets the verbosity.
 fn verbosity(
     args: &LogArgs,
     variables: &Environment<'_>,

@@ -1,4 +1,4 @@
-//! Where scripts come from besides files, and how their changes are found.
+//! Options for scripts that are not files, and for hot reload.
 
 use std::{fmt, time::Duration};
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 use crate::cli::{args::RunArgs, config::Config, environment::Environment, report::Report};
 use crate::logic::duration;
 
-/// More often makes no difference that anybody sees, and disks are never at rest.
+/// Minimum interval of polling: shorter ones have no visible effect, but keep disks busy.
 const POLL_MIN: Duration = Duration::from_millis(100);
 
-/// `--no-reload` and its neighbours, understood.
+/// The resolved values of `--no-reload` and related options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptOptions {
-    /// The scripts that come through the API.
+    /// The scripts in `ConfigMap`s.
     pub maps: Vec<MapOption>,
     /// Whether changes take effect.
     pub reload: bool,
-    /// How often to look for changes of files, if it is said.
+    /// The interval of polling for changes of files, if set.
     pub poll: Option<Duration>,
 }
 
@@ -26,12 +26,12 @@ pub struct ScriptOptions {
 pub enum MapOption {
     /// This one.
     Named {
-        /// `None` is the operator's own.
+        /// `None`: the operator's own namespace.
         namespace: Option<String>,
         /// Its name.
         name: String,
     },
-    /// All that match a label selector, in the namespace of the operator.
+    /// All that match a label selector, in the operator's own namespace.
     Labelled(String),
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for MapOption {
     }
 }
 
-/// Joins the three places; of each option the nearest counts.
+/// Combines the three sources; for each option, only the one with the highest precedence counts.
 pub(super) fn scripts(
     args: &RunArgs,
     variables: &Environment<'_>,
@@ -61,7 +61,7 @@ pub(super) fn scripts(
         variables.list("FROM_CONFIGMAP"),
         of_file("from-configmap"),
     ]);
-    // Selectors may have spaces in them: a variable has one.
+    // Selectors may contain spaces: a variable has only one.
     let labels = nearest([
         args.configmap_selectors.clone(),
         variables.text("FROM_CONFIGMAP_SELECTOR").into_iter().collect(),
@@ -99,7 +99,7 @@ fn checked(what: &str, poll: Option<Duration>) -> Result<Duration, Report> {
     })
 }
 
-/// `NAMESPACE/NAME` or `NAME`
+/// Reads `NAMESPACE/NAME` or `NAME`.
 fn named(text: &str) -> Result<MapOption, Report> {
     let (namespace, name) = match text.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
@@ -112,7 +112,7 @@ fn named(text: &str) -> Result<MapOption, Report> {
     Ok(MapOption::Named { namespace: namespace.map(str::to_owned), name: name.to_owned() })
 }
 
-/// What the API takes for names of objects: it would refuse all else with words that do not name the option.
+/// Returns whether the API accepts the name: otherwise its error would not mention the option.
 fn is_name(text: &str) -> bool {
     let is_fine =
         |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-' || it == '.';

@@ -1,4 +1,4 @@
-//! What goes wrong before or after the operator runs, as the user reads it: `error: …`, `hint: …`, and the exit code.
+//! Errors before or after the operator runs, in the form for users: `error: …`, `hint: …`, and the exit code.
 
 use std::{fmt, io::Write as _, process::ExitCode};
 
@@ -7,65 +7,65 @@ use crate::scripting::LoadError;
 #[cfg(test)]
 mod tests;
 
-/// How the process ends.
+/// The exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// A signal stopped it, or it had nothing more to do.
+    /// The operator ended normally, or a signal stopped it.
     Success,
     /// The scripts or the operator failed.
     Failure,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
-    /// Ended in the middle of a graceful exit, by a signal of this number: 128 + number, as shells count.
+    /// Killed during a graceful exit, by a signal of this number: 128 + number, as in shells.
     Killed(u8),
 }
 
 /// Why the command failed and what to do about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// What is wrong; the first line stands for itself.
+    /// The error; the first line is complete without the others.
     pub message: String,
-    /// What to do next, if we know.
+    /// What to do next, if known.
     pub hint: Option<String>,
-    /// The exit code that goes with it.
+    /// The exit code.
     pub exit: Exit,
-    /// Whether the log has it already.
+    /// Whether it was already logged.
     pub is_logged: bool,
 }
 
 impl Report {
-    /// Something failed.
+    /// Creates the report of a failure.
     pub fn failure(message: impl Into<String>) -> Self {
         Report { message: message.into(), hint: None, exit: Exit::Failure, is_logged: false }
     }
 
-    /// The command line makes no sense.
+    /// Creates the report of an invalid command line.
     pub fn usage(message: impl Into<String>) -> Self {
         Report { exit: Exit::Usage, ..Report::failure(message) }
     }
 
-    /// Says what to do next.
+    /// Adds what to do next.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Report { hint: Some(hint.into()), ..self }
     }
 
-    /// Scripts that cannot be used, all of them in one report.
+    /// Creates one report of all errors of scripts.
     pub fn of_scripts(errors: &[LoadError]) -> Self {
         let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
         let text = told.join("\n");
-        // Each tells itself as an error; the first `error: ` is that of the report.
+        // Each error starts with `error: `; the report adds the first one itself.
         Report::failure(text.strip_prefix("error: ").unwrap_or(&text))
     }
 
-    /// Writes it to stderr, unless it is there already. A closed stderr is nothing to stumble over.
+    /// Writes to stderr, unless the error was already logged. A closed stderr is ignored.
     pub fn print(&self) {
         if !self.is_logged {
             let _closed = writeln!(std::io::stderr(), "{self}");
         }
     }
 
-    /// Tells it as a line of the log: where every line is JSON, so is the last one.
+    /// Logs the error: if all lines are JSON, so is the last one.
     #[must_use]
     pub fn into_log(self) -> Self {
         let Report { message, hint, .. } = &self;

@@ -1,6 +1,6 @@
-//! From signals of the system to the end of the process.
+//! Ends the process after signals.
 //!
-//! The first SIGINT or SIGTERM asks for a graceful exit. A second one, or a graceful exit that takes longer than
+//! The first SIGINT or SIGTERM requests a graceful exit. A second one, or a graceful exit that takes longer than
 //! `settings.process.ultimate_exiting_timeout`, ends the process at once. (Kopf ignores the second signal.)
 
 use std::{io, sync::Arc, task::Poll};
@@ -21,12 +21,12 @@ mod tests;
 pub enum StopSignal {
     /// Ctrl+C
     Interrupt,
-    /// `kill`, and what Kubernetes sends to a pod that has to go.
+    /// `kill`, and Kubernetes when it stops a pod.
     Terminate,
 }
 
 impl StopSignal {
-    /// As the system calls it.
+    /// Returns the name of the signal.
     pub fn name(self) -> &'static str {
         match self {
             StopSignal::Interrupt => "SIGINT",
@@ -34,7 +34,7 @@ impl StopSignal {
         }
     }
 
-    /// Its number; both have had it since the first Unix.
+    /// Returns the number of the signal, the same on all Unix systems.
     pub fn number(self) -> u8 {
         match self {
             StopSignal::Interrupt => 2,
@@ -43,10 +43,10 @@ impl StopSignal {
     }
 }
 
-/// The number of the signal that cannot be handled: what a process that overstays its exit would get.
+/// The number of the signal that cannot be handled: it would end a process that exceeds its grace period.
 const SIGKILL: u8 = 9;
 
-/// Listens from now on; the default action of these signals is off. Needs a running runtime.
+/// Starts listening; disables the default action of these signals. Needs a running runtime.
 pub fn listen() -> io::Result<impl Stream<Item = StopSignal> + Unpin> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -58,7 +58,7 @@ pub fn listen() -> io::Result<impl Stream<Item = StopSignal> + Unpin> {
     }))
 }
 
-/// Cancels `stop` at the first signal. Returns only when the process has to end at once.
+/// Cancels `stop` at the first signal. Returns only if the process must end at once.
 pub async fn watch(
     signals: impl Stream<Item = StopSignal>,
     stop: CancellationToken,
@@ -82,7 +82,7 @@ pub async fn watch(
         }
     };
     tokio::select! {
-        // A person who asks twice is answered before the clock.
+        // A second signal is handled before the timeout.
         biased;
         Some(second) = signals.next() => {
             tracing::warn!(

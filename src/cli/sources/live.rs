@@ -1,8 +1,8 @@
-//! All sources of scripts together, and how they change.
+//! All sources of scripts together, and their changes.
 //!
-//! [`Sources::changed`] waits for a sound, lets it settle, and reads the whole set. A set that differs from the last one that
-//! was tried counts only when a second look a little later finds the same: so nothing half-written is taken, wherever it
-//! comes from.
+//! [`Sources::changed`] waits for an event, lets the files settle, and reads the whole set. A set that differs from the last
+//! attempted one is used only if a second read shortly afterwards finds the same: so no half-written script is loaded, whatever its
+//! source.
 
 use std::{collections::BTreeMap, future::pending, path::PathBuf, time::Duration};
 
@@ -11,54 +11,54 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{Files, Maps, Print, files::FilesLook, settling::Settling};
+use super::{Files, Fingerprint, Maps, files::FilesSnapshot, settling::Settling};
 use crate::cli::{options::Note, report::Report};
 use crate::ports::until;
 use crate::scripting::{Modules, Source, shown_module};
 
-/// Between two looks that must be alike.
+/// The time between two reads that must be equal.
 const RECHECK: Duration = Duration::from_millis(8);
 
-/// Between two looks while a text is away or empty.
+/// The same while a file is missing or empty.
 const RECHECK_HALFWAY: Duration = Duration::from_millis(25);
 
-/// The scripts, wherever they come from.
+/// The sources of all scripts.
 pub struct Sources {
     files: Option<Files>,
     maps: Option<Maps>,
-    /// What runs.
+    /// The set of the current generation.
     running: Attempt,
-    /// What was tried last, also if it was refused.
+    /// The set of the last attempt, even if it was rejected.
     tried: Attempt,
-    /// When to look without being told.
-    next_look: Option<Instant>,
-    /// Something was heard, and nobody was told yet.
+    /// When to check without an event.
+    next_check: Option<Instant>,
+    /// An event has not been returned by [`Sources::changed`] yet.
     is_unsettled: bool,
 }
 
-/// The whole set as it is now.
+/// The whole set at one moment.
 #[derive(Debug)]
-pub struct Look {
+pub struct Snapshot {
     /// The scripts in their order, or why there is no complete set.
     pub scripts: Result<Vec<Source>, Report>,
-    /// The same to compare with, modules included.
-    pub print: Print,
-    /// What the user should know of the watching, once.
+    /// Fingerprints of the set, modules included.
+    pub fingerprint: Fingerprint,
+    /// New messages for the user about watching.
     pub notes: Vec<Note>,
     /// When the first of the changes was noticed.
     pub since: Instant,
 }
 
-/// A set that somebody tries to load, or has loaded.
+/// A set of scripts that is being loaded, or was loaded.
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
-    /// Without modules: those are known when it is loaded, and some even later.
-    scripts: Print,
-    /// What the scripts take of their modules, by the name of the script.
+    /// Without modules: they are known when the set is loaded, and some even later.
+    scripts: Fingerprint,
+    /// The parts of modules that the scripts use, by the name of the script.
     modules: BTreeMap<String, Modules>,
 }
 
-/// The modules that are in use.
+/// The modules in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// Their names, by the name of the script.
@@ -68,17 +68,17 @@ pub(super) struct Known {
 }
 
 impl Sources {
-    /// Files and maps together; files first. They are watched from the first [`Sources::changed`] on.
+    /// Combines files and maps; files come first. They are watched from the first [`Sources::changed`] on.
     pub fn new(files: Option<Files>, maps: Option<Maps>) -> Self {
-        let next_look = Some(Instant::now());
+        let next_check = Some(Instant::now());
         let (running, tried) = (Attempt::default(), Attempt::default());
-        Sources { files, maps, running, tried, next_look, is_unsettled: false }
+        Sources { files, maps, running, tried, next_check, is_unsettled: false }
     }
 
-    /// This set has been tried: it is no news any more.
+    /// Records that this set was attempted: it is not new any more.
     pub fn tried(&mut self, mut attempt: Attempt) {
         for (script, modules) in &mut attempt.modules {
-            // An unchanged script is not loaded again: what it took when it was loaded still holds.
+            // An unchanged script is not loaded again: its modules are those of the current generation.
             if let Some(before) = self.running.modules.get(script)
                 && modules.taken().is_empty()
                 && attempt.scripts.agrees_on(script, &self.running.scripts)
@@ -89,131 +89,140 @@ impl Sources {
         self.tried = attempt;
     }
 
-    /// What was tried last runs now.
+    /// Records that the last attempted set is the current one.
     pub fn took(&mut self) {
         self.running = self.tried.clone();
     }
 
-    /// What was tried last does not count: look again at once.
+    /// Forgets the last attempt, and checks again at once.
     pub fn forget(&mut self) {
         self.tried = self.running.clone();
-        self.next_look = Some(Instant::now());
+        self.next_check = Some(Instant::now());
     }
 
-    /// Whether this is other than what was tried last.
-    pub fn is_news(&self, look: &Look) -> bool {
-        look.print != self.tried.print()
+    /// Returns whether this set differs from the last attempt.
+    pub fn is_new(&self, snapshot: &Snapshot) -> bool {
+        snapshot.fingerprint != self.tried.fingerprint()
     }
 
-    /// Whether this is what runs.
-    pub fn is_running(&self, look: &Look) -> bool {
-        look.print == self.running.print()
+    /// Returns whether this set is the current one.
+    pub fn is_running(&self, snapshot: &Snapshot) -> bool {
+        snapshot.fingerprint == self.running.fingerprint()
     }
 
-    /// What runs, to compare with.
-    pub fn running(&self) -> Print {
-        self.running.print()
+    /// Returns the fingerprints of the current set.
+    pub fn running(&self) -> Fingerprint {
+        self.running.fingerprint()
     }
 
-    /// Why changes are not seen at the moment, one line for each reason.
+    /// Returns why changes cannot be detected at the moment, one line for each reason.
     pub fn troubles(&self) -> Vec<String> {
         self.maps.as_ref().map(Maps::troubles).unwrap_or_default()
     }
 
-    /// Waits until something has happened, and gives the set as it is then. It may be the same as before.
+    /// Waits for an event, and returns the set after it, which may be unchanged.
     ///
-    /// A call that is not waited for to the end loses nothing but the notes for the user: the next one looks at once.
-    pub async fn changed(&mut self) -> Look {
+    /// Cancelling a call loses only the messages for the user: the next one checks at once.
+    pub async fn changed(&mut self) -> Snapshot {
         let mut settling = self.wake().await;
         self.is_unsettled = true;
         let since = Instant::now();
         let (mut before, mut notes) = (None, Vec::new());
         loop {
             self.settle(&mut settling).await;
-            let mut look = self.look().await;
-            notes.append(&mut look.notes);
-            let tried = self.tried.print();
-            let is_halfway = look.print.may_be_halfway(&tried);
-            let is_sure = before.as_ref() == Some(&look.print) && !is_halfway;
-            if look.print == tried || is_sure || Instant::now() >= settling.deadline() {
+            let mut snapshot = self.snapshot().await;
+            notes.append(&mut snapshot.notes);
+            let tried = self.tried.fingerprint();
+            let is_halfway = snapshot.fingerprint.may_be_halfway(&tried);
+            let is_sure = before.as_ref() == Some(&snapshot.fingerprint) && !is_halfway;
+            if snapshot.fingerprint == tried || is_sure || Instant::now() >= settling.deadline() {
                 self.is_unsettled = false;
-                return Look { notes, since, ..look };
+                return Snapshot { notes, since, ..snapshot };
             }
-            before = Some(look.print);
+            before = Some(snapshot.fingerprint);
             sleep(if is_halfway { RECHECK_HALFWAY } else { RECHECK }).await;
         }
     }
 
-    /// Reads everything, as it is.
-    pub async fn look(&mut self) -> Look {
+    /// Reads everything once.
+    pub async fn snapshot(&mut self) -> Snapshot {
         let known = Known::of([&self.running, &self.tried]);
-        let (mut scripts, mut notes, mut print) = (Vec::new(), Vec::new(), Print::default());
+        let (mut scripts, mut notes, mut fingerprint) =
+            (Vec::new(), Vec::new(), Fingerprint::default());
         let mut problem = None;
-        self.next_look = None;
+        self.next_check = None;
         if let Some(files) = self.files.clone() {
             let known = known.clone();
-            let looked = task::spawn_blocking(move || {
-                let look = files.look(&known);
-                // Modules are files too.
-                let print = look.scripts.as_ref().map(|it| known.print(it)).unwrap_or_default();
-                (look, print)
+            let read = task::spawn_blocking(move || {
+                let snapshot = files.snapshot(&known);
+                // Modules are files, too.
+                let fingerprint =
+                    snapshot.scripts.as_ref().map(|it| known.fingerprint(it)).unwrap_or_default();
+                (snapshot, fingerprint)
             });
-            match looked.await {
-                Ok((FilesLook { scripts: found, notes: told, again }, printed)) => {
-                    self.next_look = Some(Instant::now() + again);
-                    (notes, print) = (told, printed);
+            match read.await {
+                Ok((FilesSnapshot { scripts: found, notes: told, again }, fingerprinted)) => {
+                    self.next_check = Some(Instant::now() + again);
+                    (notes, fingerprint) = (told, fingerprinted);
                     match found {
                         Ok(found) => scripts = found,
                         Err(error) => problem = Some(Report::from(error)),
                     }
                 }
-                Err(bug) => problem = Some(Report::failure(format!("cannot look: {bug}"))),
+                Err(bug) => {
+                    problem = Some(Report::failure(format!("cannot read the scripts: {bug}")));
+                }
             }
         }
         match self.maps.as_ref().map(Maps::read) {
             Some(Ok(found)) => {
-                print.extend(known.print(&found));
+                fingerprint.extend(known.fingerprint(&found));
                 scripts.extend(found);
             }
             Some(Err(error)) => problem = problem.or(Some(error.into())),
             None => {}
         }
         if let Some(problem) = &problem {
-            print = Print::of_problem(&problem.message);
+            fingerprint = Fingerprint::of_problem(&problem.message);
         }
-        Look { scripts: problem.map_or(Ok(scripts), Err), print, notes, since: Instant::now() }
+        Snapshot {
+            scripts: problem.map_or(Ok(scripts), Err),
+            fingerprint,
+            notes,
+            since: Instant::now(),
+        }
     }
 
-    /// Waits until there is a reason to look.
+    /// Waits until there is a reason to check.
     async fn wake(&mut self) -> Settling {
         if self.is_unsettled {
             return Settling::begin(Instant::now());
         }
         let (files, maps) = (self.files.as_ref(), self.maps.as_mut());
         let is_api = tokio::select! {
-            biased; // those who know something first
+            biased; // events before the timer
             () = ring(files) => false,
             () = changed(maps) => true,
-            () = until(self.next_look) => false,
+            () = until(self.next_check) => false,
         };
         let now = Instant::now();
         let mut settling = Settling::begin(now);
         if is_api {
-            settling.hear_api(now);
+            settling.add_api_change(now);
         }
         settling
     }
 
-    /// Waits until it is quiet.
+    /// Waits until the files have settled.
     async fn settle(&mut self, settling: &mut Settling) {
         loop {
             if let Some(files) = &self.files {
-                settling.hear(files.ear().take(), Instant::now());
+                settling.add_events(files.fs_events().take(), Instant::now());
             }
             tokio::select! {
-                biased; // as long as more comes, the time is not over
+                biased; // events before the deadline: they extend it
                 () = ring(self.files.as_ref()) => {}
-                () = changed(self.maps.as_mut()) => settling.hear_api(Instant::now()),
+                () = changed(self.maps.as_mut()) => settling.add_api_change(Instant::now()),
                 () = sleep_until(settling.due()) => return,
             }
         }
@@ -221,7 +230,7 @@ impl Sources {
 }
 
 impl Attempt {
-    /// Of a set that was read.
+    /// Creates the attempt for a set that was read.
     pub fn of(scripts: &[Source]) -> Self {
         let mut attempt = Attempt::default();
         for script in scripts {
@@ -231,21 +240,21 @@ impl Attempt {
         attempt
     }
 
-    /// Of a set that could not be read.
+    /// Creates the attempt for a set that could not be read.
     pub fn of_problem(problem: &Report) -> Self {
-        let scripts = Print::of_problem(&problem.message);
+        let scripts = Fingerprint::of_problem(&problem.message);
         Attempt { scripts, modules: BTreeMap::new() }
     }
 
-    /// With the modules as they were loaded.
-    fn print(&self) -> Print {
-        let mut print = self.scripts.clone();
+    /// Returns the fingerprints, with the modules as they were loaded.
+    fn fingerprint(&self) -> Fingerprint {
+        let mut fingerprint = self.scripts.clone();
         for (script, modules) in &self.modules {
             for module in modules.taken() {
-                print.add_module(shown_module(script, &module.name), script, module.digest);
+                fingerprint.add_module(shown_module(script, &module.name), script, module.digest);
             }
         }
-        print
+        fingerprint
     }
 }
 
@@ -262,22 +271,22 @@ impl Known {
         known
     }
 
-    /// Scripts with their modules as they are now.
-    fn print(&self, scripts: &[Source]) -> Print {
-        let mut print = Print::default();
+    /// Returns the fingerprints of scripts with the current content of their modules.
+    fn fingerprint(&self, scripts: &[Source]) -> Fingerprint {
+        let mut fingerprint = Fingerprint::default();
         for Source { name, text, modules } in scripts {
-            print.add(name, text);
+            fingerprint.add(name, text);
             for module in self.names.get(name).into_iter().flatten() {
-                print.add_module(shown_module(name, module), name, modules.digest(module));
+                fingerprint.add_module(shown_module(name, module), name, modules.digest(module));
             }
         }
-        print
+        fingerprint
     }
 }
 
 async fn ring(files: Option<&Files>) {
     match files {
-        Some(files) => files.ear().ring().await,
+        Some(files) => files.fs_events().wait().await,
         None => pending().await,
     }
 }

@@ -1,9 +1,9 @@
-//! Finds and reads the scripts that were named on the command line, and watches them.
+//! Finds and reads the scripts on the command line, and watches them.
 //!
-//! What one loads is what one sees: a directory gives the scripts directly in it, in the order of their names, and
-//! everything that cannot be used is an error, never skipped in silence. Next: `scripting/`, which compiles the texts.
+//! A directory contributes the scripts directly in it, ordered by name; anything that cannot be used is an error, never skipped
+//! silently. Next: `scripting/`, which compiles the texts.
 //!
-//! [`Sources`] is all of it: files (`files`, with the pure `spots`, `settling` and `mounts`), and `ConfigMap`s of the API
+//! [`Sources`] combines them: files (`files`, with the pure `watch_targets`, `settling` and `mounts`), and `ConfigMap`s of the API
 //! (`maps`). `cli/reload` asks it for changes.
 
 use std::{
@@ -15,80 +15,80 @@ use std::{
 use crate::cli::report::Report;
 use crate::scripting::{Modules, Source};
 
-mod ear;
 mod files;
+mod fingerprint;
+mod fs_events;
 mod live;
 mod maps;
 mod mounts;
-mod print;
 mod settling;
-mod spots;
 #[cfg(test)]
 mod tests;
+mod watch_targets;
 mod watches;
 
 pub use self::{
     files::Files,
-    live::{Attempt, Look, Sources},
+    fingerprint::{Difference, Fingerprint},
+    live::{Attempt, Snapshot, Sources},
     maps::Maps,
-    print::{Difference, Print},
 };
 
-/// Where scripts are looked for when none is named, in this order.
-pub(super) const USUAL_PLACES: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
+/// The default locations of scripts, in this order.
+pub(super) const DEFAULT_PATHS: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
 
-/// Larger files are refused: nobody writes such a script, and naming a dump by mistake must not fill the memory.
+/// Maximum size of a script in bytes: a dump that is named by mistake must not fill the memory.
 const SCRIPT_BYTES_MAX: u64 = 8 << 20;
 
-/// Why a path gives no scripts.
+/// Why a path does not provide scripts.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No path was given, and the usual places are empty.
+    /// No path was given, and the default locations do not exist.
     #[error("no scripts given, and no ./handlers.lua, ./handlers.rhai or ./handlers/ found")]
     NothingNamed,
-    /// It does not exist.
+    /// The path does not exist.
     #[error("there is no file or directory '{}'", .0.display())]
     Missing(PathBuf),
-    /// The name does not tell the language.
+    /// The extension of the name is not that of a script.
     #[error("not a script: '{}' (expected .lua or .rhai)", .0.display())]
     UnknownLanguage(PathBuf),
-    /// The system does not let us read it.
+    /// The system does not allow to read it.
     #[error("cannot read '{}': {source}", path.display())]
     Unreadable {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A device, a socket, a pipe.
     #[error("'{}' is neither a file nor a directory", .0.display())]
     Special(PathBuf),
-    /// More than a script can have.
+    /// The file is too large for a script.
     #[error("'{}' has more than {} MiB: too much for a script", .0.display(), SCRIPT_BYTES_MAX >> 20)]
     TooLarge(PathBuf),
-    /// Not a text.
+    /// The file is not UTF-8.
     #[error("'{}' is not UTF-8: see line {line}", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
-        /// Where the first such byte is.
+        /// The line of the first invalid byte.
         line: usize,
     },
     /// A directory without scripts.
     #[error("there are no scripts in the directory '{}'", .0.display())]
     Empty(PathBuf),
-    /// It is not there, or nothing has those labels.
+    /// The `ConfigMap` does not exist, or none has these labels.
     #[error("{0}")]
     NoMap(String),
     /// A `ConfigMap` without scripts.
     #[error("there are no scripts in {0}")]
     EmptyMap(String),
-    /// A script that is no text.
+    /// The script is binary data.
     #[error("{map}: '{key}' is in binaryData, so it is not text")]
     Binary {
         /// The `ConfigMap`.
         map: String,
-        /// The key in it.
+        /// The key in the map.
         key: String,
     },
 }
@@ -144,22 +144,22 @@ impl From<Error> for Report {
     }
 }
 
-/// Reads the scripts at these paths, in their order; without paths, at the usual places under `here`.
+/// Reads the scripts at these paths, in their order; without paths, at the default locations under `here`.
 pub fn read_all(paths: &[PathBuf], here: &Path) -> Result<Vec<Source>, Error> {
     read_set(&places(paths, here)?, here)
 }
 
-/// Where to look for scripts: at these paths, or at the first of the usual places that exists.
+/// Returns the paths of scripts: these, or the first default location that exists.
 fn places(paths: &[PathBuf], here: &Path) -> Result<Vec<PathBuf>, Error> {
     if paths.is_empty() {
-        let found = USUAL_PLACES.iter().find(|it| here.join(it).exists());
+        let found = DEFAULT_PATHS.iter().find(|it| here.join(it).exists());
         Ok(vec![PathBuf::from(found.ok_or(Error::NothingNamed)?)])
     } else {
         Ok(paths.to_vec())
     }
 }
 
-/// Reads the scripts at these paths. What is in one volume is read from one version of it.
+/// Reads the scripts at these paths. Files of one volume are read from the same version of it.
 fn read_set(paths: &[PathBuf], here: &Path) -> Result<Vec<Source>, Error> {
     let mut volumes = Volumes::default();
     let mut sources = Vec::new();
@@ -171,12 +171,12 @@ fn read_set(paths: &[PathBuf], here: &Path) -> Result<Vec<Source>, Error> {
     Ok(sources)
 }
 
-/// Volumes of `ConfigMap`s, as they were when they were seen first: where `..data` led to, by directory.
+/// Volumes of `ConfigMap`s, in the version that was seen first: the target of `..data`, by directory.
 #[derive(Default)]
 struct Volumes(BTreeMap<PathBuf, Option<PathBuf>>);
 
 impl Volumes {
-    /// The file to read for a path. Only what is a link into the volume is a part of it.
+    /// Returns the file to read for a path. Only a link into a volume is resolved.
     fn resolve(&mut self, place: &Path) -> PathBuf {
         let inside =
             || fs::read_link(place).ok()?.strip_prefix("..data").ok().map(Path::to_path_buf);
@@ -187,7 +187,7 @@ impl Volumes {
     }
 }
 
-/// The script files at one path, named as the user would name them.
+/// Returns the script files at one path, named as the user would name them.
 fn expand(path: &Path, here: &Path) -> Result<Vec<PathBuf>, Error> {
     let place = here.join(path);
     let kind = fs::metadata(&place).map_err(|source| {
@@ -210,7 +210,7 @@ fn expand(path: &Path, here: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&place).map_err(unreadable)? {
         let name = PathBuf::from(entry.map_err(unreadable)?.file_name());
-        // Not the entry's own type: in a ConfigMap volume every file is a symlink.
+        // The type of the entry itself does not matter: in a volume of a `ConfigMap`, every file is a symlink.
         if is_script(&name) && !is_hidden(&name) && !place.join(&name).is_dir() {
             found.push(path.join(name));
         }
@@ -226,7 +226,7 @@ fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|it| it == "lua" || it == "rhai")
 }
 
-/// `_lib.lua` is a module for others, `..data` is the plumbing of a ConfigMap volume.
+/// `_lib.lua` is a module for others; `..data` belongs to the volume of a `ConfigMap`.
 fn is_hidden(name: &Path) -> bool {
     let first = name.as_os_str().as_encoded_bytes().first();
     first.is_some_and(|it| matches!(it, b'.' | b'_'))
@@ -234,7 +234,7 @@ fn is_hidden(name: &Path) -> bool {
 
 fn read(path: PathBuf, here: &Path, volumes: &mut Volumes) -> Result<Source, Error> {
     let place = here.join(&path);
-    // Before the script: of a volume that is replaced now, at worst the script is newer than its modules, and comes again.
+    // Modules first: if a volume is replaced now, the script is at most newer than its modules, and is then read again.
     let modules = Modules::beside(&place);
     let place = volumes.resolve(&place);
     let bytes = match fs::metadata(&place) {

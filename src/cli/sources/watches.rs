@@ -1,4 +1,4 @@
-//! Keeps the system watching the directories that matter, as these come, go and are replaced.
+//! Watches the relevant directories, as they are created, removed and replaced.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,42 +10,43 @@ use std::{
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{
-    ear::Ear,
-    spots::{Spots, Thing},
+    fs_events::FsEvents,
+    watch_targets::{PathKind, WatchTargets},
 };
 
-/// The ways to the files can change while we go them; then we go again, but not for ever: changes are heard by then.
+/// The targets can change while paths are resolved; then they are resolved again, at most this many times: later changes are
+/// noticed.
 const ROUNDS_MAX: usize = 3;
 
-/// Watches directories. All of this may block, as file systems do.
+/// Watches directories. All methods may block, as file systems do.
 pub(super) struct Watches {
-    ear: Ear,
-    /// `None` if the system gives none.
+    fs_events: FsEvents,
+    /// `None` if the system does not provide one.
     watcher: Option<RecommendedWatcher>,
-    /// The directories, and which they were when the watch began.
+    /// The directories, with their identities when the watch began.
     watched: BTreeMap<PathBuf, Identity>,
 }
 
-/// Device and inode: a directory that was replaced is another one under the same name.
+/// Device and inode: a directory that was replaced has another identity under the same name.
 type Identity = (u64, u64);
 
 impl Watches {
-    /// Nothing is watched yet.
-    pub(super) fn new(ear: Ear) -> Self {
-        Watches { ear, watcher: None, watched: BTreeMap::new() }
+    /// Creates watches without any directory.
+    pub(super) fn new(fs_events: FsEvents) -> Self {
+        Watches { fs_events, watcher: None, watched: BTreeMap::new() }
     }
 
-    /// Watches what leads to these paths, which are absolute, and nothing else. What cannot be watched is the result.
+    /// Watches exactly the directories of these paths, which are absolute. The error names one that cannot be watched.
     pub(super) fn cover(&mut self, paths: &BTreeSet<PathBuf>) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
-            let spots = Spots::on_the_way(paths.iter().map(PathBuf::as_path), &look);
+            let targets = WatchTargets::resolving(paths.iter().map(PathBuf::as_path), &inspect);
             let wanted: BTreeMap<_, _> =
-                spots.0.keys().filter_map(|path| Some((path.clone(), identity(path)?))).collect();
-            if spots == self.ear.spots() && wanted == self.watched {
+                targets.0.keys().filter_map(|path| Some((path.clone(), identity(path)?))).collect();
+            if targets == self.fs_events.targets() && wanted == self.watched {
                 return Ok(());
             }
-            // Before the watches: what they tell at once counts.
-            self.ear.listen_for(spots);
+            // Before the watches begin: their first events count.
+            self.fs_events.set_targets(targets);
             self.change(wanted)?;
         }
         Ok(())
@@ -53,8 +54,8 @@ impl Watches {
 
     fn change(&mut self, wanted: BTreeMap<PathBuf, Identity>) -> Result<(), String> {
         if self.watcher.is_none() {
-            let ear = self.ear.clone();
-            let made = notify::recommended_watcher(move |event| ear.hear(event));
+            let fs_events = self.fs_events.clone();
+            let made = notify::recommended_watcher(move |event| fs_events.add(event));
             self.watched.clear();
             self.watcher = Some(made.map_err(|it| reason(&it))?);
         }
@@ -62,7 +63,7 @@ impl Watches {
         self.watched.retain(|path, identity| {
             let stays = wanted.get(path) == Some(identity);
             if !stays {
-                // Of a directory that is gone the watch is gone too.
+                // The watch of a removed directory is gone, too.
                 let _gone = watcher.unwatch(path).is_err();
             }
             stays
@@ -76,9 +77,9 @@ impl Watches {
                 Ok(()) => {
                     self.watched.insert(path, identity);
                 }
-                // It went a moment ago.
+                // It was removed a moment ago.
                 Err(problem) if matches!(problem.kind, ErrorKind::PathNotFound) => {}
-                // The others are watched all the same.
+                // The others are watched nevertheless.
                 Err(problem) => {
                     result = Err(format!("'{}': {}", path.display(), reason(&problem)));
                 }
@@ -88,14 +89,14 @@ impl Watches {
     }
 }
 
-fn look(path: &Path) -> Thing {
-    let Ok(kind) = fs::symlink_metadata(path) else { return Thing::Nothing };
+fn inspect(path: &Path) -> PathKind {
+    let Ok(kind) = fs::symlink_metadata(path) else { return PathKind::Nothing };
     if kind.is_dir() {
-        Thing::Directory
+        PathKind::Directory
     } else if kind.is_symlink() {
-        fs::read_link(path).map_or(Thing::Nothing, Thing::Link)
+        fs::read_link(path).map_or(PathKind::Nothing, PathKind::Link)
     } else {
-        Thing::File
+        PathKind::File
     }
 }
 
@@ -104,13 +105,13 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((kind.dev(), kind.ino()))
 }
 
-/// What the system says, and what limits it.
+/// Returns the reason of the system, and the limit that was reached.
 fn reason(problem: &notify::Error) -> String {
     match &problem.kind {
         ErrorKind::MaxFilesWatch => {
             "the limit of file watches is reached (fs.inotify.max_user_watches)".to_owned()
         }
-        // EMFILE: all instances of this user are taken.
+        // EMFILE: all instances of this user are in use.
         ErrorKind::Io(error) if error.raw_os_error() == Some(24) => {
             "the limit of inotify instances is reached (fs.inotify.max_user_instances)".to_owned()
         }

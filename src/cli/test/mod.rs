@@ -1,19 +1,19 @@
-//! `kopf test`: runs the tests of operators, each on an API server and a clock of its own.
+//! `kopf test`: runs the tests of operators, each with its own API server and a virtual clock.
 //!
-//! `suites.rs` finds which tests belong to which operator; `stage.rs` plays one of them. No time passes: whenever all wait, the
-//! clock moves on to the next thing to do, so that a timer of an hour takes no time, and all happens at the same times in every run.
-//! In Lua it also happens in the same order; calls in Rhai are on threads, and what they do in one moment has none.
+//! `suites.rs` finds the tests and their operators; `test_file.rs` runs one of them. The clock is virtual: whenever all tasks wait,
+//! it advances to the next timer, so that a timer of an hour takes no real time, and everything happens at the same times in every
+//! run. In Lua, calls also have the same order; calls in Rhai run on threads, so the order of simultaneous calls is undefined.
 
-mod stage;
 mod suites;
+mod test_file;
 
 use std::io::Write as _;
 
 use tokio::task::LocalSet;
 
 use self::{
-    stage::{Stage, Verdict},
     suites::Suite,
+    test_file::{TestFile, Verdict},
 };
 use crate::cli::{
     args::{RunArgs, TestArgs},
@@ -25,23 +25,23 @@ use crate::cli::{
 };
 use crate::scripting::Source;
 
-/// What the options of a run are made of, for each operator.
+/// Resolves the options of a run, for each operator.
 pub(super) type Resolve<'a> = &'a dyn Fn(RunArgs) -> Result<RunOptions, Report>;
 
-/// How many tests ended how.
+/// The number of tests by result.
 #[derive(Default)]
-struct Tally {
+struct Counts {
     passed: usize,
     failed: usize,
 }
 
-/// Runs all tests. The process fails if one of them does.
+/// Runs all tests. Fails if any of them fails.
 pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report> {
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     for suite in suites::find(args)? {
-        run_suite(args, &suite, resolve, &mut tally)?;
+        run_suite(args, &suite, resolve, &mut counts)?;
     }
-    let Tally { passed, failed } = tally;
+    let Counts { passed, failed } = counts;
     if passed + failed == 0 {
         let name = args.only.as_deref().unwrap_or_default();
         let problem = if name.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report>
     let tests =
         if passed + failed == 1 { "1 test".into() } else { format!("{} tests", passed + failed) };
     let told = if failed == 0 { "all passed".into() } else { format!("{failed} failed") };
-    say(&format!("\n{tests}, {told}\n"));
+    print(&format!("\n{tests}, {told}\n"));
     Ok(if failed == 0 { Exit::Success } else { Exit::Failure })
 }
 
@@ -63,35 +63,40 @@ fn run_suite(
     args: &TestArgs,
     suite: &Suite,
     resolve: Resolve<'_>,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<(), Report> {
     let mut options = resolve(args.terms.clone().of_run(suite.operator.clone()))?;
     options.log.verbosity = if args.verbose { Verbosity::Verbose } else { Verbosity::Normal };
-    // Whatever is wrong with the operator itself is told first.
+    // Report errors of the operator itself first.
     drop(Read::files(&options)?);
     let files = dev::Files::read(&suite.definitions, &args.objects)?;
     let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
     for source in sources {
-        let stage = Stage { options: &options, files: &files, test: &source };
-        let names = match on_virtual_time(stage.names())? {
+        let file = TestFile { options: &options, files: &files, test: &source };
+        let names = match on_virtual_time(file.names())? {
             Ok(names) => names,
             Err(report) => {
-                tally.count(&source, None, &Verdict::Failed { why: report, log: Vec::new() }, args);
+                counts.count(
+                    &source,
+                    None,
+                    &Verdict::Failed { why: report, log: Vec::new() },
+                    args,
+                );
                 continue;
             }
         };
         let wanted =
             |it: &&(usize, String)| args.only.as_ref().is_none_or(|only| it.1.contains(only));
         for (index, name) in names.into_iter().enumerate().filter(|it| wanted(&it)) {
-            let verdict = on_virtual_time(stage.play(index))??;
-            tally.count(&source, Some(&name), &verdict, args);
+            let verdict = on_virtual_time(file.run(index))??;
+            counts.count(&source, Some(&name), &verdict, args);
         }
     }
     Ok(())
 }
 
-impl Tally {
-    /// Counts a test and tells of it.
+impl Counts {
+    /// Counts a test and prints its result.
     fn count(&mut self, source: &Source, name: Option<&str>, verdict: &Verdict, args: &TestArgs) {
         let place = &source.name;
         let name = name.map(|it| format!(": {it}")).unwrap_or_default();
@@ -114,18 +119,18 @@ impl Tally {
             told.push_str("    the log of the operator:\n");
             told.extend(log.iter().map(|it| indented(it)));
         }
-        say(&told);
+        print(&told);
     }
 }
 
-/// Runs something on a paused clock, with the scripts on the same thread.
+/// Runs a future on a paused clock, with the scripts on the same thread.
 fn on_virtual_time<T>(work: impl Future<Output = T>) -> Result<T, Report> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let done = LocalSet::new().block_on(&runtime, work);
-    // What still runs is abandoned: the test is over.
+    // Tasks that still run are abandoned: the test is over.
     runtime.shutdown_background();
     Ok(done)
 }
@@ -134,7 +139,7 @@ fn indented(text: &str) -> String {
     text.lines().flat_map(|it| ["    ", it, "\n"]).collect()
 }
 
-/// A closed stdout is nothing to stumble over.
-fn say(text: &str) {
+/// Prints a text. A closed stdout is ignored.
+fn print(text: &str) {
     let _closed = std::io::stdout().write_all(text.as_bytes());
 }

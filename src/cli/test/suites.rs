@@ -1,4 +1,4 @@
-//! Which tests there are, and which operators they are about.
+//! Finds tests, and the operators that they test.
 
 use std::{
     fs,
@@ -7,13 +7,13 @@ use std::{
 
 use indexmap::IndexMap;
 
-use crate::cli::{args::TestArgs, report::Report, sources::USUAL_PLACES};
+use crate::cli::{args::TestArgs, report::Report, sources::DEFAULT_PATHS};
 
 /// Paths are relative to the current directory.
 pub(super) const HERE: &str = "";
-/// The directory of tests in that of an operator.
+/// The directory of tests inside that of an operator.
 const TESTS: &str = "tests";
-/// The definitions beside an operator.
+/// The CRD file next to an operator.
 const DEFINITIONS: &str = "crd.yaml";
 const LANGUAGES: [&str; 2] = ["lua", "rhai"];
 
@@ -21,16 +21,16 @@ const LANGUAGES: [&str; 2] = ["lua", "rhai"];
 pub(super) struct Suite {
     /// Its scripts.
     pub(super) operator: Vec<PathBuf>,
-    /// Files of definitions.
+    /// CRD files.
     pub(super) definitions: Vec<PathBuf>,
-    /// Files of tests.
+    /// Test files.
     pub(super) tests: Vec<PathBuf>,
 }
 
-/// The tests that are meant, by operator.
+/// Returns the selected tests, by operator.
 ///
 /// # Errors
-/// There are none, or there is no operator for them.
+/// Fails if there are no tests, or no operator for them.
 pub(super) fn find(args: &TestArgs) -> Result<Vec<Suite>, Report> {
     let here = [PathBuf::from(HERE)];
     let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
@@ -55,25 +55,25 @@ pub(super) fn find(args: &TestArgs) -> Result<Vec<Suite>, Report> {
     Ok(suites.into_values().collect())
 }
 
-/// The directory of the operator that a file of tests is about.
+/// Returns the directory of the operator that a test file tests.
 fn home_of(file: &Path) -> PathBuf {
     let directory = file.parent().unwrap_or(Path::new(HERE));
     let above = directory.parent().filter(|_| directory.file_name().is_some_and(|it| it == TESTS));
     above.unwrap_or(directory).to_owned()
 }
 
-/// The directory of tests stands for that of their operator.
+/// Returns the directory of the operator: a directory of tests belongs to its parent.
 fn home_of_directory(directory: &Path) -> PathBuf {
-    let is_operator = USUAL_PLACES.iter().any(|it| directory.join(it).exists());
+    let is_operator = DEFAULT_PATHS.iter().any(|it| directory.join(it).exists());
     if is_operator { directory.to_owned() } else { home_of(&directory.join("a file in it")) }
 }
 
-/// The files of tests in the directory of an operator, and in `tests/` there, by name.
+/// Returns the test files in the directory of an operator, and in `tests/` there, by name.
 fn within(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let mut found = Vec::new();
     for place in [directory.to_owned(), directory.join(TESTS)] {
         let readable = if place == Path::new(HERE) { Path::new(".") } else { &place };
-        // Most often one of the two is not there.
+        // Usually, one of the two does not exist.
         let entries = fs::read_dir(readable).into_iter().flatten().flatten();
         found.extend(entries.map(|it| place.join(it.file_name())).filter(|it| is_test(it)));
     }
@@ -93,15 +93,15 @@ fn is_test(path: &Path) -> bool {
     stem.ends_with("_test") && LANGUAGES.contains(&extension)
 }
 
-/// The scripts of an operator, as `kopf run` would find them in its directory.
+/// Returns the scripts of an operator, as `kopf run` would find them in its directory.
 fn operator(home: &Path, args: &TestArgs) -> Result<Vec<PathBuf>, Report> {
     if !args.operator.is_empty() {
         return Ok(args.operator.clone());
     }
-    let usual = USUAL_PLACES.iter().map(|it| home.join(it)).find(|it| it.exists());
+    let usual = DEFAULT_PATHS.iter().map(|it| home.join(it)).find(|it| it.exists());
     usual.map(|it| vec![it]).ok_or_else(|| {
         let home = if home == Path::new(HERE) { Path::new(".") } else { home };
-        let [lua, rhai, directory] = USUAL_PLACES;
+        let [lua, rhai, directory] = DEFAULT_PATHS;
         let problem = format!(
             "no operator to test in '{}': found no {lua}, {rhai} or {directory}/",
             home.display()

@@ -64,11 +64,11 @@ struct Subresource {
     subresource: String,
 }
 
-/// A version of a group, as far as the server knows it.
+/// A version of a group in the aggregated document.
 pub(super) enum Version {
     /// Its resources.
     Fresh(Vec<Resource>),
-    /// Its own document is still to be read.
+    /// Its own document must be read.
     Stale(Document),
 }
 

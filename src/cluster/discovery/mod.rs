@@ -1,10 +1,11 @@
-//! Which resources the cluster serves.
+//! Discovers the resources of the cluster.
 //!
-//! Two aggregated documents contain everything (`aggregated.rs`). The document of each group is read where the server has none of
-//! them, where it could not refresh a group, and where only one group is wanted, as after a change of a CRD: fewer bytes then.
+//! Two aggregated documents contain everything (`aggregated.rs`). The documents of the groups are read if the server does not
+//! support them, if it could not refresh a group, and if only one group is needed, as after a change of a CRD: that takes fewer
+//! bytes.
 //!
-//! A group that does not answer is named, but affects no other: a broken aggregated API must not stop operators that have nothing
-//! to do with it.
+//! A group that does not respond is reported, but affects no other: a broken aggregated API must not stop operators that do not use
+//! it.
 
 mod aggregated;
 
@@ -23,10 +24,10 @@ use crate::logic::resource::Resource;
 use crate::ports::{ApiError, Discovered, ErrorClass, GroupFilter};
 use crate::settings::Networking;
 
-/// Documents read at once. A cluster has some dozens of them.
+/// Maximum number of documents that are read at once. A cluster has some dozens of them.
 const READS_MAX: usize = 4;
 
-/// The document of a group must come in this time, and is requested once: the operator waits for it at each start, and reads it again
+/// Maximum time for the document of a group, which is requested once: the operator waits for it at each start, and reads it again
 /// later anyway.
 const DOCUMENT_MAX: Duration = Duration::from_secs(5);
 
@@ -92,7 +93,7 @@ impl Document {
     }
 }
 
-/// All resources of these groups.
+/// Returns all resources of these groups.
 pub(super) async fn discover(
     transport: &Transport,
     filter: &GroupFilter,
@@ -122,7 +123,7 @@ pub(super) async fn discover(
     while let Some((group, read)) = reads.next().await {
         match read {
             Ok(Ok(some)) => found.resources.extend(some),
-            // Without any response, the cluster is unreachable: that is not the fault of one group.
+            // Without any response, the cluster is unreachable: the group is not the cause.
             Ok(Err(error)) if error.status.is_none() || error.status == Some(401) => {
                 return Err(error);
             }
@@ -132,7 +133,7 @@ pub(super) async fn discover(
     Ok(found)
 }
 
-/// Reads which versions there are, and their resources if the server returns them along.
+/// Reads the versions, with their resources if the server returns them along.
 async fn versions(
     transport: &Transport,
     filter: &GroupFilter,
@@ -168,7 +169,7 @@ async fn resources(
 ) -> Result<Vec<Resource>, ApiError> {
     match read::<Entries>(transport, &document.path, transport::JSON, networking).await {
         Ok(entries) => Ok(describe(document, entries.resources)),
-        // The last resource of a group was removed in this moment.
+        // The last resource of the group was removed at this moment.
         Err(error) if error.class == ErrorClass::Missing => Ok(Vec::new()),
         Err(error) => Err(error),
     }
@@ -187,7 +188,7 @@ async fn read<T: serde::de::DeserializeOwned>(
         .map_err(|error| transport.fail(Failure::Malformed(error.to_string()), &action))
 }
 
-/// The resources of one document; entries with a slash are parts of another entry.
+/// Returns the resources of one document; entries with a slash are subresources of another entry.
 fn describe(document: &Document, entries: Vec<Entry>) -> Vec<Resource> {
     let parts: Vec<(String, String)> = entries
         .iter()
@@ -216,7 +217,7 @@ fn describe(document: &Document, entries: Vec<Entry>) -> Vec<Resource> {
         .collect()
 }
 
-/// Returns the singular name; servers may leave it out.
+/// Returns the singular name; servers may omit it.
 fn singular(name: String, kind: &str) -> String {
     if name.is_empty() { kind.to_lowercase() } else { name }
 }

@@ -1,4 +1,4 @@
-//! What users read about their kubeconfig.
+//! Errors about the kubeconfig.
 
 use std::{collections::BTreeMap, ffi::OsStr, path::Path, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::cluster::{
 };
 use crate::settings::Settings;
 
-/// Two contexts: one is fine, the other leads nowhere.
+/// Two contexts: one is valid, the other refers to nothing.
 const KUBECONFIG: &str = r"
 apiVersion: v1
 kind: Config
@@ -44,7 +44,7 @@ async fn check(current: &str, expected: &Expect) {
 }
 
 #[tokio::test]
-async fn a_missing_context_is_told_with_those_that_exist() {
+async fn the_error_of_a_missing_context_lists_the_existing_ones() {
     check(
         "nope",
         &expect![[r"
@@ -62,7 +62,7 @@ async fn a_missing_context_is_told_with_those_that_exist() {
 }
 
 #[tokio::test]
-async fn a_context_that_leads_nowhere_is_told() {
+async fn a_context_without_a_cluster_is_an_error() {
     check(
         "lost",
         &expect![[r"
@@ -72,14 +72,14 @@ async fn a_context_that_leads_nowhere_is_told() {
     .await;
     check("fine", &expect![[r"
         the kubeconfig cannot be used: failed to load certificate authority: failed to read file '/no/such/file': No such file or directory (os error 2)
-        hint: `kubectl version` must work with it too"]]).await;
+        hint: check it with `kubectl version`"]]).await;
 }
 
 #[tokio::test]
-async fn a_malformed_file_is_told_in_one_line() {
+async fn the_error_of_a_malformed_file_has_one_line() {
     check("[x", &expect![[r"
         cannot read the kubeconfig: failed to parse kubeconfig YAML: error: line 15 column 18: expected string scalar
-        hint: `kubectl config view` must be able to read it too"]]).await;
+        hint: check it with `kubectl config view`"]]).await;
 }
 
 #[test]

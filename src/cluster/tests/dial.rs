@@ -1,4 +1,4 @@
-//! How connections come and go.
+//! Opening and closing of connections.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use tokio::{
 use crate::cluster::dial::{IDLE, dial};
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_is_closed() {
+async fn an_idle_connection_is_closed() {
     // Another test may have installed it.
     drop(rustls::crypto::ring::default_provider().install_default());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -28,7 +28,7 @@ async fn a_connection_that_nobody_uses_is_closed() {
     let asks = async {
         let request = Request::get("/version").body(Vec::new()).unwrap();
         assert_eq!(client.request_text(request).await.unwrap(), "{}");
-        // Nothing is under way any more that time could run out for.
+        // No timeout is running any more that could expire.
         tokio::time::pause();
         tokio::time::sleep(IDLE * 3).await;
     };
@@ -36,7 +36,7 @@ async fn a_connection_that_nobody_uses_is_closed() {
     assert_eq!(bytes_at_end, 0);
 }
 
-/// The system tells which timer a socket has: 02 is keep-alive.
+/// The system shows the timer of a socket: 02 is keep-alive.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_connection_that_is_silent_is_probed() {
@@ -48,7 +48,7 @@ async fn a_connection_that_is_silent_is_probed() {
     let server = async {
         let (mut socket, peer) = listener.accept().await.unwrap();
         assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);
-        // Until the request is acknowledged, it has another timer.
+        // Until the request is acknowledged, the socket has another timer.
         for _ in 0..100 {
             let sockets = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
             let local = format!(":{:04X}", peer.port());

@@ -1,4 +1,4 @@
-//! What users read.
+//! Errors for users.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -38,7 +38,7 @@ fn a_denial_names_the_rule_that_is_missing() {
 }
 
 #[test]
-fn rights_are_named_only_where_they_would_help() {
+fn permissions_are_named_only_if_they_would_help() {
     let resource = Resource { version: "v1".into(), plural: "pods".into(), ..Resource::default() };
     let (namespace, name) = (Some("ns1"), Some("one"));
     let hint = |verb, why: &str| {
@@ -52,7 +52,7 @@ fn rights_are_named_only_where_they_would_help() {
     let lacks = |verb: &str| Some(format!("[\"{verb}\"]}}"));
     assert_eq!(verbs(hint("get", "User \"a\" cannot get resource \"pods\"")), lacks("get"));
     assert_eq!(verbs(hint("patch", "User \"a\" cannot patch resource \"pods\"")), lacks("patch"));
-    // What newer servers say of an apply that would have to create.
+    // The message of newer servers for an apply that would have to create.
     let creates =
         "User \"a\" cannot create resource \"pods\" in API group \"\" in the namespace \"ns1\"";
     assert_eq!(verbs(hint("patch", creates)), lacks("create"));
@@ -60,7 +60,7 @@ fn rights_are_named_only_where_they_would_help() {
     assert!(hint("create", other).ends_with(
         "{apiGroups: [\"other.dev\"], resources: [\"pods/binding\"], verbs: [\"update\"]}"
     ));
-    // What older ones say of it.
+    // The message of older ones.
     assert_eq!(verbs(hint("patch", "")), lacks("create"));
     assert_eq!(verbs(hint("patch", "RBAC: role \"other\" not found")), lacks("create"));
     assert_eq!(hint("create", "exceeded quota: few, requested: pods=1, used: pods=3"), "");

@@ -1,4 +1,4 @@
-//! Lines out of frames.
+//! Splitting of frames into lines.
 
 use bytes::Bytes;
 

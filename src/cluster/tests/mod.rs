@@ -1,4 +1,4 @@
-//! The pure parts. The rest is tested through the API, in `tests/it/cluster`.
+//! The pure parts. `tests/it/cluster` tests everything else through the API.
 
 mod connect;
 mod decode;

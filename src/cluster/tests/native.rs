@@ -1,4 +1,4 @@
-//! Token files, exec plugins and proxies: what the files of a user lead to.
+//! Token files, exec plugins and proxies: connections from the files of a user.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ use crate::cluster::{
 use crate::logic::vault::Found;
 use crate::ports::{Clock, Health, Metrics};
 
-/// A directory of one test.
+/// The directory of one test.
 struct Room(PathBuf);
 
 impl Room {
@@ -47,7 +47,7 @@ impl Room {
         path
     }
 
-    /// A kubeconfig with this user.
+    /// Returns the configuration for a kubeconfig with this user.
     async fn config(&self, user: &str) -> Config {
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
@@ -67,7 +67,7 @@ impl Drop for Room {
     }
 }
 
-/// A transport whose server accepts only the header `accepted`, and what it was sent.
+/// Returns a transport whose server accepts only the header `accepted`, and the headers that it received.
 async fn transport(
     room: &Arc<Room>,
     user: &'static str,
@@ -143,7 +143,7 @@ async fn a_token_file_that_is_rotated_late_costs_one_rejection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_file_that_goes_keeps_the_last_token() {
+async fn a_removed_token_file_keeps_the_last_token() {
     let room = Room::new("gone");
     let path = room.write("token", " t \n");
     let file = TokenFile::open(path.clone()).expect("a token");
@@ -154,7 +154,7 @@ async fn a_token_file_that_goes_keeps_the_last_token() {
     assert!(TokenFile::open(path).is_err_and(|it| it.to_string() == "the file is empty"));
 }
 
-/// An exec plugin that counts its runs into a file and gives `token-N`, valid for so many seconds.
+/// Returns an exec plugin that counts its runs in a file and prints `token-N`, valid for this many seconds.
 fn plugin(room: &Room, seconds: u32) -> PathBuf {
     let count = room.0.join("count").display().to_string();
     let text = format!(
@@ -175,12 +175,12 @@ fn runs(room: &Path) -> usize {
 const EXEC: &str = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, interactiveMode: Never}}";
 
 #[tokio::test]
-async fn an_exec_plugin_beside_the_kubeconfig_is_run_again_when_its_token_is_about_to_expire() {
+async fn an_exec_plugin_next_to_the_kubeconfig_is_run_again_when_its_token_is_about_to_expire() {
     let room = Arc::new(Room::new("exec-short"));
     plugin(&room, 30);
     let accepted = Arc::new(Mutex::new("Bearer token-2".to_owned()));
     let (transport, seen) = transport(&room, EXEC, &accepted).await;
-    // Less than a minute is left: the first is not even sent.
+    // Less than a minute is left: the first token is not even sent.
     ask(&transport).await;
     assert_eq!(told(&seen), ["Bearer token-2 200"]);
 }
@@ -202,7 +202,7 @@ async fn an_exec_plugin_is_run_again_after_a_401_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_fails_is_told_in_its_own_words() {
+async fn the_error_of_a_failed_plugin_contains_its_output() {
     let room = Room::new("exec-fails");
     let path = room.write("plugin", "#!/bin/sh\necho 'the session has ended' >&2\nexit 3\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -231,6 +231,6 @@ fn the_proxy_of_the_login_goes_before_that_of_the_environment() {
     assert_eq!(proxy(None, Some(&never)), Ok(None));
     assert!(
         proxy(Some("http://"), None)
-            .is_err_and(|it| it.starts_with("the proxy 'http://' is no URL"))
+            .is_err_and(|it| it.starts_with("the proxy 'http://' is not a URL"))
     );
 }

@@ -1,10 +1,10 @@
-//! The files that a pod has.
+//! The service account files of a pod.
 
 use std::{ffi::OsString, fs, path::PathBuf};
 
 use crate::cluster::service_account::{configuration_of, server};
 
-/// A certificate that nobody looks into.
+/// A certificate that is not validated.
 const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
 /// The mounted directory of a test.
@@ -35,13 +35,13 @@ async fn the_files_of_a_pod_are_its_login() {
     assert_eq!(config.cluster_url.to_string(), "https://10.0.0.1:6443/");
     assert_eq!(config.default_namespace, "my-operator");
     assert_eq!(config.root_cert, Some(vec![vec![0, 0, 0]]));
-    // The session reads it, without the end of the line, and again when it has changed.
+    // The session reads it, without the line feed, and again when it has changed.
     let token = mount.0.join("token");
     assert_eq!(config.auth_info.token_file.map(PathBuf::from), Some(token));
 }
 
 #[tokio::test]
-async fn only_the_token_has_to_be_there() {
+async fn only_the_token_is_required() {
     let mount = Mount::new("token", &[("token", "secret")]);
     let config = configuration_of(&mount.0, server(|_| None)).await.unwrap();
     assert_eq!(config.cluster_url.to_string(), "https://kubernetes.default.svc/");

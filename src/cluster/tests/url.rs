@@ -1,4 +1,4 @@
-//! Paths.
+//! Paths of requests.
 
 use crate::cluster::url::{collection, object, with_query};
 use crate::logic::resource::Resource;

@@ -1,7 +1,7 @@
-//! Why did this object reach us?
+//! Names the reason for which an object reached the operator.
 //!
-//! A watch event says only that *something* about an object changed. Here we compare the object with what we stored on
-//! it after the last finished handling, and give the change a name.
+//! A watch event says only that *something* about an object changed. This module compares the object with the essence stored on it
+//! after the last finished handling, and gives the change a name.
 //!
 //! The contract is `tests/vectors/cause-detection.json` and `cause-adjustment.json`: add a row there first, then make it
 //! pass. Before: `reactor/worker.rs`. After: `plan.rs`.
@@ -19,36 +19,36 @@ use super::{
 };
 use crate::settings::{FieldPath, Persistence};
 
-/// All that the reason depends on.
+/// The facts that determine the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The event says that the object is no more.
+    /// The event reports that the object no longer exists.
     pub removed: bool,
-    /// Somebody asked for the deletion.
+    /// The deletion was requested.
     pub deleting: bool,
     /// Our finalizer is on the object.
     pub held: bool,
-    /// How the object compares to what was handled last.
+    /// How the object compares to the essence that was handled last.
     pub essence: Essence,
     /// The object is new to this process.
     pub initial: bool,
 }
 
-/// How an object compares to what was handled last.
+/// How an object compares to the essence that was handled last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Essence {
-    /// Nothing was handled yet.
+    /// No essence was handled yet.
     Absent,
-    /// It differs.
+    /// The essence differs.
     Changed,
-    /// It does not differ.
+    /// The essence is the same.
     Same,
 }
 
-/// Names the reason behind one event.
+/// Returns the reason of one event.
 ///
-/// The order of the checks is part of the contract. `removed` comes first because a `DELETED` event carries the last
-/// state of the object, which still shows our finalizer: asked later, it would look like [`Reason::Delete`].
+/// The order of the checks is part of the contract. `removed` comes first because a `DELETED` event carries the last state of the
+/// object, which still has our finalizer: checked later, it would look like [`Reason::Delete`].
 pub fn detect(facts: Facts) -> Reason {
     if facts.removed {
         return Reason::Gone;
@@ -65,24 +65,24 @@ pub fn detect(facts: Facts) -> Reason {
     }
 }
 
-/// A reason with all that handlers may ask about it. Cheap to clone.
+/// A reason with everything that handlers can read about it. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Its name.
+    /// The reason.
     pub reason: Reason,
-    /// The object is new to this process. Never true of a creation, so that resuming handlers stay out of it.
+    /// The object is new to this process. Never true for a creation, so that resuming handlers are not called for it.
     pub initial: bool,
     /// The object is marked for deletion.
     pub deleted: bool,
     /// The essence that was handled last.
     pub old: Option<Arc<Value>>,
-    /// The present essence; this is what is stored when the handling is finished.
+    /// The current essence, which is stored when the handling is finished.
     pub new: Arc<Value>,
-    /// From `old` to `new`; one addition of everything if there is no `old`.
+    /// The difference from `old` to `new`; without `old`, one addition of the whole essence.
     pub diff: Arc<Diff>,
 }
 
-/// A change as the handlers of one field see it.
+/// A change as seen by the handlers of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Narrowed {
     /// The old value of the field; `None` if it was absent.
@@ -95,7 +95,7 @@ pub struct Narrowed {
 
 /// Compares an object with the essence stored on it.
 ///
-/// `extra` are the fields that handlers of the resource watch. Fails only when the stored essence cannot be read.
+/// `extra` are the fields that handlers of the resource watch. Fails only if the stored essence cannot be read.
 pub fn examine(
     persistence: &Persistence,
     object: &Object,
@@ -115,7 +115,7 @@ pub fn examine(
     Ok(compare(persistence, object, event_type, initial, (old, new)))
 }
 
-/// The same for two essences, old and new, that are known already.
+/// Compares two essences, old and new, that are already known.
 pub fn compare(
     persistence: &Persistence,
     object: &Object,
@@ -152,9 +152,9 @@ pub fn compare(
 }
 
 impl Change {
-    /// The change as seen from a field; from nowhere, it is the whole change.
+    /// Returns the change as seen from a field; without a field, the whole change.
     ///
-    /// The narrowed change of a parent is what its sub-handlers see, so their own fields are relative to its field.
+    /// Sub-handlers see the narrowed change of their parent, so their own fields are relative to its field.
     pub fn narrowed(&self, field: Option<&FieldPath>) -> Narrowed {
         let whole = Narrowed {
             old: self.old.clone(),
@@ -166,7 +166,7 @@ impl Change {
 }
 
 impl Change {
-    /// The change as the sub-handlers of a handler of this field see it.
+    /// Returns the change as seen by the sub-handlers of a handler with this field.
     #[must_use]
     pub fn below(&self, field: Option<&FieldPath>) -> Change {
         let Narrowed { old, new, diff } = self.narrowed(field);
@@ -175,7 +175,7 @@ impl Change {
 }
 
 impl Narrowed {
-    /// The same change from one more field down.
+    /// Returns the change narrowed to one more field.
     #[must_use]
     pub fn narrowed(&self, field: Option<&FieldPath>) -> Narrowed {
         let Some(field) = field.filter(|it| !it.is_empty()) else { return self.clone() };

@@ -1,60 +1,60 @@
-//! `status.conditions`: what an object is known to be, by the conventions of the Kubernetes API.
+//! `status.conditions`: the observed state of an object, by the conventions of the Kubernetes API.
 //!
 //! A merge-patch replaces a list as a whole, and with it the conditions of other managers. So a condition is a [`Change`] of the
-//! freshest object, sent as operations that hold for its version only, like the functions of `patch.fns`.
+//! latest object, sent as operations that are valid for its version only, like the functions of `patch.fns`.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::fields;
 
-/// The most characters that definitions with the usual schema let the parts of a condition have.
+/// The maximum number of characters that CRDs with the usual schema allow for the parts of a condition.
 const KIND_CHARS_MAX: usize = 316;
 const REASON_CHARS_MAX: usize = 1024;
 const MESSAGE_CHARS_MAX: usize = 32_768;
 
-/// Where they are.
+/// The path of the conditions.
 const PLACE: [&str; 2] = ["status", "conditions"];
 
-/// Whether an object is what a condition says.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It is.
+    /// The condition holds.
     True,
-    /// It is not.
+    /// The condition does not hold.
     False,
-    /// Nobody can tell at the moment.
+    /// The status is not known at the moment.
     Unknown,
 }
 
-/// A condition as it is to be.
+/// A condition to be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Its name, such as `Ready`: there is one of each.
+    /// Its type, such as `Ready`; unique in an object.
     pub kind: String,
     /// Whether it holds.
     pub status: Status,
-    /// A word for programs.
+    /// A machine-readable word.
     pub reason: String,
-    /// A sentence for people.
+    /// A human-readable sentence.
     pub message: String,
-    /// The generation of the object that somebody looked at; `None` where it says nothing about the specification.
+    /// The generation of the object that was observed; `None` if the condition does not depend on the specification.
     pub observed_generation: Option<i64>,
-    /// When somebody looked.
+    /// The time of the observation.
     pub now: Timestamp,
 }
 
-/// What becomes of one condition.
+/// The change of one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is this.
+    /// Sets the condition.
     Set(Condition),
-    /// There is none of this name any more.
+    /// Removes the condition of this type.
     Remove(String),
 }
 
 impl Status {
-    /// As objects have it.
+    /// Returns the status as objects spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::True => "True",
@@ -63,10 +63,10 @@ impl Status {
         }
     }
 
-    /// As scripts write it.
+    /// Reads a status as scripts write it.
     ///
     /// # Errors
-    /// For everything else; the text says what fits.
+    /// Fails for any other value; the message lists the accepted ones.
     pub fn read(value: &Value) -> Result<Self, String> {
         if let Some(it) = value.as_bool() {
             return Ok(if it { Status::True } else { Status::False });
@@ -79,10 +79,10 @@ impl Status {
     }
 }
 
-/// The name of a condition, as it is.
+/// Checks the type of a condition.
 ///
 /// # Errors
-/// When a server would refuse it.
+/// Fails if a server would reject it.
 pub fn check_kind(kind: &str) -> Result<(), String> {
     let (domain, name) =
         kind.split_once('/').map_or((None, kind), |(domain, name)| (Some(domain), name));
@@ -108,10 +108,10 @@ fn is_domain(domain: &str) -> bool {
     })
 }
 
-/// The reason of a condition: as given, or one that follows from its name and status.
+/// Returns the reason of a condition: the given one, or one derived from its type and status.
 ///
 /// # Errors
-/// When a server would refuse it.
+/// Fails if a server would reject it.
 pub fn reason(given: Option<&str>, kind: &str, status: Status) -> Result<String, String> {
     let Some(given) = given else { return Ok(implied(kind, status)) };
     let is_first = given.starts_with(|it: char| it.is_ascii_alphabetic());
@@ -130,7 +130,7 @@ pub fn reason(given: Option<&str>, kind: &str, status: Status) -> Result<String,
     ))
 }
 
-/// `Ready`, `NotReady`, `ReadyUnknown`.
+/// Returns the default reason: `Ready`, `NotReady`, `ReadyUnknown`.
 fn implied(kind: &str, status: Status) -> String {
     let name = kind.rsplit('/').next().unwrap_or(kind);
     let word: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -146,8 +146,8 @@ fn implied(kind: &str, status: Status) -> String {
     }
 }
 
-/// A message that a server takes: the end of a longer one is left out, and the reason stands for one that is not there. Some
-/// servers refuse an empty one.
+/// Returns a message that servers accept: a longer one is truncated, and the reason replaces an absent one, since some servers
+/// reject an empty message.
 pub fn message(given: Option<&str>, reason: &str) -> String {
     let given = given.filter(|it| !it.is_empty()).unwrap_or(reason);
     if given.chars().count() <= MESSAGE_CHARS_MAX {
@@ -156,18 +156,18 @@ pub fn message(given: Option<&str>, reason: &str) -> String {
     given.chars().take(MESSAGE_CHARS_MAX - 1).chain(['…']).collect()
 }
 
-/// All conditions of an object. What else is in the list is passed over.
+/// Returns all conditions of an object. Other items of the list are skipped.
 pub fn of(body: &Value) -> impl Iterator<Item = &Value> {
     let list = fields::get(body, &PLACE).and_then(Value::as_array);
     list.into_iter().flatten().filter(|it| it.is_object())
 }
 
-/// The condition of this name.
+/// Returns the condition of this type.
 pub fn find<'a>(body: &'a Value, kind: &str) -> Option<&'a Value> {
     of(body).find(|it| is(it, kind))
 }
 
-/// Whether the condition of this name has this status; one that is not there has none.
+/// Returns whether the condition of this type has this status; an absent condition has none.
 pub fn has(body: &Value, kind: &str, status: Status) -> bool {
     find(body, kind).is_some_and(|it| is_status(it, status))
 }
@@ -181,7 +181,7 @@ fn is_status(condition: &Value, status: Status) -> bool {
 }
 
 impl Change {
-    /// The name of the condition.
+    /// Returns the type of the condition.
     pub fn kind(&self) -> &str {
         match self {
             Change::Set(condition) => &condition.kind,
@@ -189,7 +189,7 @@ impl Change {
         }
     }
 
-    /// Changes a body; all other conditions stay as and where they are. Nothing happens where nothing is to be done.
+    /// Changes a body; all other conditions keep their content and position. Does nothing if nothing changes.
     pub fn apply(&self, body: &mut Value) {
         let Some(body) = body.as_object_mut() else { return };
         let present = fields::get_in(body, &PLACE).and_then(Value::as_array);
@@ -214,7 +214,7 @@ impl Condition {
         made
     }
 
-    /// Fields of others, such as `lastHeartbeatTime`, stay.
+    /// Updates a condition and keeps the fields of others, such as `lastHeartbeatTime`.
     fn renew(&self, present: &mut Value) {
         let stays = is_status(present, self.status);
         let Some(fields) = present.as_object_mut() else { return };

@@ -1,11 +1,11 @@
-//! What Kubernetes takes as a name.
+//! Checks names by the rules of Kubernetes.
 
-/// The longest domain, by the rules of Kubernetes.
+/// Maximum length of a domain, by the rules of Kubernetes.
 const DOMAIN_MAX: usize = 253;
-/// The longest label, and the longest name after a slash.
+/// Maximum length of a label, and of a name after a slash.
 const NAME_MAX: usize = 63;
 
-/// A DNS subdomain: `kopf.zalando.org`.
+/// Checks a DNS subdomain, such as `kopf.zalando.org`.
 pub(super) fn domain(text: &str) -> Result<(), String> {
     let is_label = |label: &str| {
         let inner = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
@@ -19,13 +19,14 @@ pub(super) fn domain(text: &str) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "expected a domain name such as \"my-operator.example.com\" (small letters, digits, dashes, dots; \
+            "expected a domain name such as \"my-operator.example.com\" (lower-case letters, digits, dashes, dots; \
              at most {DOMAIN_MAX} characters), got {text:?}"
         ))
     }
 }
 
-/// A name, with a domain or without: `kopf.zalando.org/KopfFinalizerMarker`. Kubernetes accepts those without for custom resources.
+/// Checks a finalizer: a name with or without a domain, such as `kopf.zalando.org/KopfFinalizerMarker`. Kubernetes accepts those
+/// without a domain for custom resources.
 pub(super) fn finalizer(text: &str) -> Result<(), String> {
     let fits = match text.split_once('/') {
         Some((prefix, rest)) => domain(prefix).is_ok() && name(rest),
@@ -40,7 +41,7 @@ pub(super) fn finalizer(text: &str) -> Result<(), String> {
     }
 }
 
-/// The part of an annotation's name after the slash.
+/// Returns whether this is valid as the part of an annotation name after the slash.
 pub(super) fn name(text: &str) -> bool {
     let ends = |it: Option<char>| it.is_some_and(|it| it.is_ascii_alphanumeric());
     let inner = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');

@@ -1,4 +1,4 @@
-//! The limits of scripts: what they take, and the least that leaves a script something to run with.
+//! Reads the limits of scripts, and checks the minimum that a script needs to run.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::value::Plain;
 use crate::logic::size;
 
-/// A limit in bytes, of at least so many.
+/// Reads a limit in bytes, at least `least`.
 pub(super) fn bytes(value: &Value, least: usize) -> Result<usize, String> {
     let bytes = size::parse(value);
     let bytes = bytes.ok_or_else(|| format!("expected {}, got {value}", size::EXPECTED))?;
@@ -17,7 +17,7 @@ pub(super) fn bytes(value: &Value, least: usize) -> Result<usize, String> {
     Ok(bytes)
 }
 
-/// A number in these bounds.
+/// Reads an integer within these bounds.
 pub(super) fn count(value: &Value, (least, most): (usize, usize)) -> Result<usize, String> {
     let count = usize::from_json(value)?;
     if count < least {
@@ -29,7 +29,7 @@ pub(super) fn count(value: &Value, (least, most): (usize, usize)) -> Result<usiz
     Ok(count)
 }
 
-/// A running time of at least so much.
+/// Reads a duration of at least `least`.
 pub(super) fn time(value: &Value, least: Duration) -> Result<Duration, String> {
     let time = Duration::from_json(value)?;
     if time < least {
@@ -38,7 +38,7 @@ pub(super) fn time(value: &Value, least: Duration) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// The longest time of something, of at least so much; null is no limit.
+/// Reads a timeout of at least `least`; null means no timeout.
 pub(super) fn optional_time(value: &Value, least: Duration) -> Result<Option<Duration>, String> {
     if value.is_null() { Ok(None) } else { time(value, least).map(Some) }
 }

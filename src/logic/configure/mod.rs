@@ -1,8 +1,8 @@
 //! Settings by name: how scripts, `kopf.yaml` and the environment read and change them.
 //!
-//! All of them take and give plain values, so that a setting means the same everywhere; `table.rs` has one line for each
-//! setting, and the reference is generated from it. Durations are seconds or `"10m"` on the way in and seconds on the way
-//! out; an absent limit is null.
+//! All of them read and write plain values, so that a setting means the same everywhere; `table.rs` has one line for each setting,
+//! and the reference is generated from it. Durations are accepted as seconds or `"10m"` and returned as seconds; an absent limit is
+//! null.
 
 mod check;
 mod limits;
@@ -22,49 +22,49 @@ pub use self::{
 use super::nearest::nearest;
 use crate::settings::Settings;
 
-/// One setting, as users know it.
+/// One setting, as users see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// `settings.GROUP.name`
     pub group: &'static str,
     /// `settings.group.NAME`
     pub name: &'static str,
-    /// What it is for, in the words of the reference.
+    /// Its description, as in the reference.
     pub doc: &'static str,
-    /// What it takes, as the end of "expected …".
+    /// The accepted values, as the end of "expected …".
     pub takes: &'static str,
-    /// What kind of value that is.
+    /// The kind of value it takes.
     pub shape: Shape,
-    /// Whether start-up handlers may change it. The limits of scripts are not theirs to change.
+    /// Whether start-up handlers may change it. They cannot change the limits of scripts.
     pub by_scripts: bool,
     get: fn(&Settings) -> Value,
     set: fn(&mut Settings, &Value) -> Result<(), String>,
 }
 
-/// What kind of value a setting takes, where that makes a difference to how it is written.
+/// The kind of value that a setting takes, where that affects how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A number, a truth, a duration, a list.
+    /// A number, a boolean, a duration or a list.
     Plain,
-    /// A text, also if it looks like a number.
+    /// A string, even if it looks like a number.
     Text,
-    /// A map whose items are settings of their own.
+    /// A map whose items can be set separately.
     Map,
 }
 
 impl Setting {
-    /// Its present value.
+    /// Returns its current value.
     pub fn get(&self, settings: &Settings) -> Value {
         (self.get)(settings)
     }
 
-    /// Changes it; the error names it and says what it takes.
+    /// Changes it. The error names the setting and lists the accepted values.
     pub fn set(&self, settings: &mut Settings, value: &Value) -> Result<(), String> {
         let (group, name) = (self.group, self.name);
         (self.set)(settings, value).map_err(|problem| format!("settings.{group}.{name}: {problem}"))
     }
 
-    /// Changes one item of a map; null takes it away.
+    /// Changes one item of a map; null removes it.
     pub fn set_item(&self, settings: &mut Settings, key: &str, value: Value) -> Result<(), String> {
         let mut items = match self.get(settings) {
             Value::Object(items) => items,
@@ -88,11 +88,11 @@ impl Setting {
     }
 }
 
-/// A setting that was asked for by a name of the past.
+/// A deprecated name of a setting was used; contains the message for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outdated(pub &'static str);
 
-/// Kopf's texts about names of the past.
+/// Kopf's messages about deprecated names.
 const BATCHING: Outdated = Outdated(
     "Batching settings are now queueing settings. Please rename settings.batching to settings.queueing.",
 );
@@ -100,14 +100,14 @@ const BATCH_WINDOW: Outdated = Outdated(
     "Time-based event batching was removed. Please stop configuring settings.queueing.batch_window.",
 );
 
-/// Settings of Kopf that have no meaning here, and why.
+/// Settings of Kopf that do not apply here, and why.
 const FOREIGN: &[(&str, &str, &str)] = &[(
     "execution",
     "executor",
     "scripts have no executors; settings.execution.max_workers limits the Rhai handlers that run at once",
 )];
 
-/// Finds a setting, and says if its name is one of the past. The error names the nearest one.
+/// Finds a setting, and returns a note if its name is deprecated. The error suggests the nearest name.
 pub fn find(group: &str, name: &str) -> Result<(&'static Setting, Option<Outdated>), String> {
     let (group, renamed) = match group {
         "batching" => ("queueing", Some(BATCHING)),
@@ -119,7 +119,7 @@ pub fn find(group: &str, name: &str) -> Result<(&'static Setting, Option<Outdate
     Ok((setting, removed.or(renamed)))
 }
 
-/// The group of this name. The error names the nearest one.
+/// Returns the group of this name. The error suggests the nearest one.
 pub fn group(name: &str) -> Result<&'static str, String> {
     let known = groups().chain(["batching"]).find(|it| *it == name);
     known.ok_or_else(|| {
@@ -128,7 +128,7 @@ pub fn group(name: &str) -> Result<&'static str, String> {
     })
 }
 
-/// The names of all groups, in order.
+/// Returns the names of all groups, in order.
 pub fn groups() -> impl Iterator<Item = &'static str> {
     let mut last = "";
     let groups = TABLE.iter().map(|it| it.group);

@@ -1,7 +1,7 @@
 //! The storages of progress and of the last handled essence, as users construct them: by Kopf's names and parameters.
 //!
-//! As a plain value, a storage is its name with its parameters: `{"StatusProgressStorage": {"field": "status.x"}}`, or the
-//! name alone. `kopf.StatusProgressStorage{field = "status.x"}` of a script gives this value.
+//! As a plain value, a storage is its name with its parameters: `{"StatusProgressStorage": {"field": "status.x"}}`, or the name
+//! alone. `kopf.StatusProgressStorage{field = "status.x"}` in a script returns this value.
 
 use serde_json::{Map, Value, json};
 
@@ -34,13 +34,13 @@ const ANNOTATIONS_DIFFBASE: &str = "AnnotationsDiffBaseStorage";
 const STATUS_DIFFBASE: &str = "StatusDiffBaseStorage";
 const MULTI_DIFFBASE: &str = "MultiDiffBaseStorage";
 
-/// The field names of a storage in the status; `{name}` is its `name`.
+/// The field names of a storage in the status; `{name}` stands for its `name`.
 const PROGRESS_FIELD: &str = "status.{name}.progress";
 const TOUCH_FIELD: &str = "status.{name}.dummy";
 const DIFFBASE_FIELD: &str = "status.{name}.last-handled-configuration";
 
-/// What `kopf.NAME(parameters)` gives, for the names of [`STORAGES`]. The parameters are checked at once, so that the error
-/// is at the place of the mistake.
+/// Returns the value of `kopf.NAME(parameters)`, for the names in [`STORAGES`]. The parameters are checked at once, so that the
+/// error points at the line of the mistake.
 pub fn storage(name: &str, parameters: &Value) -> Result<Value, String> {
     let value = json!({ name: parameters });
     match ProgressStorage::from_json(&value) {
@@ -149,7 +149,7 @@ impl Plain for DiffBaseStorage {
     }
 }
 
-/// The name of a storage, and its parameters if there are any.
+/// Returns the name of a storage and its parameters, if any.
 fn named(value: &Value) -> Option<(&str, Option<&Value>)> {
     match value {
         Value::String(name) => Some((name, None)),
@@ -161,20 +161,20 @@ fn named(value: &Value) -> Option<(&str, Option<&Value>)> {
     }
 }
 
-/// The members of a storage that is made of several.
+/// Reads the members of a storage that combines several.
 fn members<T: Plain>(name: &str, parameters: Option<&Value>) -> Result<Vec<T>, String> {
     match parameters {
         Some(Value::Array(items)) if !items.is_empty() => items.iter().map(T::from_json).collect(),
-        Some(_) | None => Err(format!("{name} needs a list of the storages that it is made of")),
+        Some(_) | None => Err(format!("{name} expects a list of storages")),
     }
 }
 
-/// A field as users write it: dotted, or a list if a key has dots.
+/// Returns a field as users write it: dotted, or a list if a key contains dots.
 fn shown(field: &[String]) -> Value {
     if field.iter().any(|it| it.contains('.')) { json!(field) } else { field.join(".").into() }
 }
 
-/// The parameters of one storage; each is taken once, and nothing may be left.
+/// The parameters of one storage. Each is taken once; [`Parameters::end`] rejects those that remain.
 struct Parameters {
     storage: &'static str,
     given: Map<String, Value>,
@@ -188,7 +188,7 @@ impl Parameters {
             Some(Value::Object(fields)) => fields.clone(),
             Some(Value::Array(items)) if items.is_empty() => Map::new(),
             Some(other) => {
-                return Err(format!("{storage} takes parameters by their names, got {other}"));
+                return Err(format!("{storage} expects named parameters, got {other}"));
             }
         };
         Ok(Parameters { storage, given, known: Vec::new() })
@@ -212,7 +212,7 @@ impl Parameters {
         })
     }
 
-    /// Null is the same as not given.
+    /// Takes a parameter. Null counts as absent.
     fn take(&mut self, name: &'static str) -> Option<Value> {
         self.known.push(name);
         self.given.shift_remove(name).filter(|it| !it.is_null())
@@ -242,7 +242,7 @@ impl Parameters {
         check::domain(&prefix).map_err(|problem| self.refuse("prefix", &problem)).map(|()| prefix)
     }
 
-    /// A record key: what becomes the name of an annotation.
+    /// Takes a record key, which becomes part of an annotation name.
     fn key(&mut self, name: &'static str, default: String) -> Result<String, String> {
         let key = self.text(name, default)?;
         let annotation = annotations::name_v2("", &key);
@@ -254,7 +254,7 @@ impl Parameters {
         }
     }
 
-    /// The part of the fields that tells operators apart.
+    /// Takes the part of the field names that distinguishes operators.
     fn name(&mut self) -> Result<String, String> {
         let name = self.text("name", "kopf".into())?;
         let is_key = !name.is_empty() && !name.contains('.');
@@ -298,7 +298,7 @@ impl Parameters {
         Ok(path)
     }
 
-    /// Nothing may be left.
+    /// Checks that no parameter remains.
     fn end(self) -> Result<(), String> {
         let Some(name) = self.given.keys().next() else { return Ok(()) };
         let hint = nearest(name, self.known.iter().copied())

@@ -1,4 +1,4 @@
-//! The table of all settings: one line for each. Names, groups and defaults are Kopf's; `docs/settings.md` is made from it.
+//! The table of all settings, one line each. Names, groups and defaults are Kopf's; `docs/settings.md` is generated from it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::logic::size;
 use crate::settings::Settings;
 
-/// The line of one setting: its type says which values it takes.
+/// The line of one setting. Its type determines the accepted values.
 macro_rules! setting {
     ($group:ident.$name:ident, $doc:expr) => {
         Setting {
@@ -30,7 +30,7 @@ macro_rules! setting {
     };
 }
 
-/// The line of a limit of scripts: how it is read, and what it takes if its type does not say that.
+/// The line of a limit of scripts: how it is read, and which values it accepts if its type does not determine that.
 macro_rules! limit {
     ($group:ident.$name:ident, $read:expr, $doc:expr $(, $takes:expr)?) => {
         Setting {
@@ -45,7 +45,7 @@ macro_rules! limit {
     };
 }
 
-/// A setting of Kopf whose feature is not there: null, its default, is all it takes.
+/// A setting of Kopf whose feature is not supported: accepts only null, its default.
 macro_rules! refused {
     ($group:ident.$name:ident, $doc:literal) => {
         Setting {
@@ -83,7 +83,7 @@ pub const TABLE: &[Setting] = &[
     ),
     setting!(
         process.cleanup_timeout,
-        "Maximum time for the `on_cleanup` handlers together; then they are stopped. With leader election, the lease is given back after them, so keep this well below the grace period of the pod. None: only `ultimate_exiting_timeout` limits them."
+        "Maximum time for the `on_cleanup` handlers together; then they are stopped. With leader election, the lease is released after them, so keep this well below the grace period of the pod. None: only `ultimate_exiting_timeout` limits them."
     ),
     setting!(posting.enabled, "Whether to post Kubernetes events, both of scripts and of loggers."),
     setting!(
@@ -342,16 +342,16 @@ pub const TABLE: &[Setting] = &[
 ];
 
 const KIB: usize = 1 << 10;
-/// A script and the host's own library in its language need a third of it.
+/// The unit of the limits in bytes. A script and the host library of its language need a third of it.
 const MIB: usize = 1 << 20;
-/// One turn of a call among its neighbours: shorter times cannot be told apart.
+/// Minimum CPU time: one time slice of a call. Shorter times cannot be measured.
 const CPU_LEAST: Duration = Duration::from_millis(10);
-/// A shorter time would end honest requests.
+/// Minimum event timeout. A shorter one would end legitimate requests.
 const EVENT_LEAST: Duration = Duration::from_secs(1);
-/// Below, the host's own functions would not get through; above, the stack of a thread would not hold it.
+/// Below the minimum, the host's own functions would not work; above the maximum, the stack of a thread would overflow.
 const CALL_DEPTHS: (usize, usize) = (16, 1000);
 
-/// Kopf reads and takes it, without an effect.
+/// Kopf accepts this setting without any effect.
 const BATCH_WINDOW: Setting = Setting {
     group: "queueing",
     name: "batch_window",
@@ -365,7 +365,7 @@ const BATCH_WINDOW: Setting = Setting {
 
 const LEVEL: &str = "a level: 10, 20, 30, 40, 50, or debug, info, warning, error, critical";
 
-/// Python's logging levels by their names.
+/// Python's logging levels by name.
 const LEVELS: [(&str, u32); 5] =
     [("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)];
 

@@ -1,4 +1,4 @@
-//! Settings by name: what is taken, what is refused.
+//! Settings by name: accepted and rejected values.
 #![expect(clippy::needless_pass_by_value, reason = "calls read better with the values in them")]
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn refused(place: &str, value: Value) -> String {
 }
 
 #[test]
-fn every_setting_takes_the_value_it_gives() {
+fn every_setting_accepts_the_value_it_returns() {
     let mut settings = Settings::default();
     for setting in TABLE {
         let value = setting.get(&settings);
@@ -55,19 +55,19 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
         networking: request_timeout connect_timeout error_backoffs enforce_retry_after trust_env
         persistence: finalizer progress_storage diffbase_storage consistency_timeout \
             remember_failures";
-    // Nor does it limit what handlers use up.
+    // Nor does it limit the resources of handlers.
     let known = |it: &&Setting| it.by_scripts;
     let names =
         |group| TABLE.iter().filter(known).filter(move |it| it.group == group).map(|it| it.name);
     let line = |group| format!("{group}: {}", names(group).collect::<Vec<_>>().join(" "));
     let expected: Vec<_> = expected.lines().map(str::trim).collect();
-    // Kopf elects no leaders; so nobody waits for its clean-up handlers, and `cleanup_timeout` is ours. Nor does it reload.
+    // Kopf has no leader election, so nothing waits for its clean-up handlers; `cleanup_timeout` is ours. Nor does it reload.
     let groups = groups().filter(|it| !["leadership", "sandbox", "reload"].contains(it));
     assert_eq!(groups.map(line).collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn limits_of_scripts_have_a_least_value_that_is_told() {
+fn errors_of_limits_name_the_minimum() {
     for (place, value, problem) in [
         ("execution.cpu_limit", json!("9ms"), "expected at least 10ms, got \"9ms\""),
         ("execution.event_timeout", json!("999ms"), "expected at least 1000ms, got \"999ms\""),
@@ -87,7 +87,7 @@ fn limits_of_scripts_have_a_least_value_that_is_told() {
 }
 
 #[test]
-fn null_takes_a_limit_away() {
+fn null_removes_a_limit() {
     let mut settings = Settings::default();
     set(&mut settings, "queueing.worker_limit", json!(3.0)).unwrap();
     assert_eq!(settings.queueing.worker_limit, Some(3));
@@ -130,7 +130,7 @@ fn the_two_kinds_of_peering_are_opposites() {
 }
 
 #[test]
-fn items_of_a_map_are_set_and_taken_away() {
+fn items_of_a_map_are_set_and_removed() {
     let mut settings = Settings::default();
     let (setting, _) = find("watching", "label_selectors").unwrap();
     setting.set_item(&mut settings, "v1/pods", json!("a=b")).unwrap();
@@ -143,11 +143,11 @@ fn items_of_a_map_are_set_and_taken_away() {
     let error = refused("watching.label_selectors", json!({"pods": 3}));
     assert!(error.contains("expected a map from resource selectors to strings"), "{error}");
     let error = setting.set_item(&mut settings, "v1//pods", json!("x")).unwrap_err();
-    assert!(error.contains("\"v1//pods\" is no resource selector"), "{error}");
+    assert!(error.contains("\"v1//pods\" is not a resource selector"), "{error}");
 }
 
 #[test]
-fn a_wrong_name_is_told_with_the_nearest_one_or_all() {
+fn the_error_of_a_wrong_name_has_the_nearest_one_or_all() {
     let told = |group, name| find(group, name).err().unwrap();
     assert_eq!(
         told("posting", "enable"),
@@ -166,7 +166,7 @@ fn a_wrong_name_is_told_with_the_nearest_one_or_all() {
 }
 
 #[test]
-fn names_of_the_past_are_understood_and_told() {
+fn deprecated_names_are_accepted_with_a_note() {
     let (setting, outdated) = find("batching", "idle_timeout").unwrap();
     assert_eq!((setting.group, setting.name), ("queueing", "idle_timeout"));
     let Some(Outdated(text)) = outdated else { panic!("nothing is told") };
@@ -177,7 +177,7 @@ fn names_of_the_past_are_understood_and_told() {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_the_setting() {
+fn the_error_of_a_wrong_value_names_the_setting() {
     for (place, value, expected) in [
         ("execution.max_workers", json!(0), "Can't set thread pool limit lower than 1."),
         ("execution.max_workers", json!("x"), "expected a positive integer, got \"x\""),
@@ -279,7 +279,7 @@ fn storages_have_the_names_parameters_and_defaults_of_kopf() {
 }
 
 #[test]
-fn mistakes_in_storages_are_told_with_the_parameter() {
+fn errors_in_storages_name_the_parameter() {
     let told = |name, parameters| storage(name, &parameters).expect_err("a refusal");
     assert_eq!(
         told("AnnotationsProgressStorage", json!({"prefix": ""})),
@@ -299,7 +299,7 @@ fn mistakes_in_storages_are_told_with_the_parameter() {
     );
     assert_eq!(
         told("MultiProgressStorage", json!([])),
-        "MultiProgressStorage needs a list of the storages that it is made of"
+        "MultiProgressStorage expects a list of storages"
     );
     assert!(
         told("MultiProgressStorage", json!(["StatusDiffBaseStorage"]))
@@ -307,7 +307,7 @@ fn mistakes_in_storages_are_told_with_the_parameter() {
     );
     assert_eq!(
         told("StatusDiffBaseStorage", json!("status.x")),
-        "StatusDiffBaseStorage takes parameters by their names, got \"status.x\""
+        "StatusDiffBaseStorage expects named parameters, got \"status.x\""
     );
     let other = storage("StatusDiffBaseStorage", &json!(null)).unwrap();
     assert!(
@@ -342,7 +342,7 @@ fn the_defaults_are_those_of_kopf() {
         "scanning": {"disabled": false},
         "admission": {"server": null, "managed": null},
         "execution": {"default_backoff": 60, "max_workers": null},
-        // Kopf has none for `instant_exit_timeout` and counts turns of its loop, which are no measure of time here.
+        // Kopf has no `instant_exit_timeout`; it counts iterations of its event loop, which measure no time here.
         "background": {"cancellation_polling": 60, "instant_exit_timeout": 0.1, "instant_exit_zero_time_cycles": 10},
         "networking": {
             "request_timeout": 300, "connect_timeout": null, "error_backoffs": backoffs,

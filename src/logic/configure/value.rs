@@ -1,4 +1,4 @@
-//! Which plain values a setting takes, by its type.
+//! The plain values that a setting accepts, by its type.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::settings::{RetryFailed, Selectors};
 pub(super) trait Plain: Sized {
     /// The end of "expected …".
     const TAKES: &'static str;
-    /// What kind of value it is.
+    /// The kind of value.
     const SHAPE: Shape = Shape::Plain;
-    /// For reading.
+    /// Returns the value for reading.
     fn to_json(&self) -> Value;
-    /// For writing; the error completes the sentence "settings.x.y: …".
+    /// Reads a value that is written; the error completes the sentence "settings.x.y: …".
     fn from_json(value: &Value) -> Result<Self, String>;
 }
 
@@ -70,7 +70,7 @@ impl Plain for i64 {
     }
 }
 
-/// Settings of this type are limits: zero would stop the operator without a word.
+/// Settings of this type are limits: zero would stop the operator silently.
 impl Plain for usize {
     const TAKES: &'static str = "a positive integer";
 
@@ -96,7 +96,7 @@ impl Plain for Duration {
     }
 }
 
-/// One duration is a list of one; a text with commas is a list, as the environment has no other.
+/// A single duration is a list of one. A string with commas is a list, because environment variables have no other form.
 impl Plain for Vec<Duration> {
     const TAKES: &'static str = "a list of seconds or durations such as \"10m\"";
 
@@ -113,7 +113,7 @@ impl Plain for Vec<Duration> {
                 let seconds = |it: &str| it.parse::<f64>().map_or_else(|_| it.into(), Value::from);
                 each(&text.split(',').map(|it| seconds(it.trim())).collect::<Vec<_>>())
             }
-            // An empty table of a script has no way to tell that it is a list.
+            // An empty table of a script does not show whether it is a list.
             Value::Object(fields) if fields.is_empty() => Some(Vec::new()),
             Value::Null | Value::Bool(_) | Value::Object(_) => None,
             Value::Number(_) | Value::String(_) => each(std::slice::from_ref(value)),
@@ -144,7 +144,7 @@ impl Plain for Selectors {
         let read: Selectors = read.ok_or_else(|| unfit::<Self>(value))?;
         match read.keys().find(|key| key.split('/').any(str::is_empty)) {
             Some(key) => Err(format!(
-                "{key:?} is no resource selector: write it as \"pods\", \"v1/pods\", \"kopf.dev/v1/kopfexamples\" or \"*\""
+                "{key:?} is not a resource selector: write it as \"pods\", \"v1/pods\", \"kopf.dev/v1/kopfexamples\" or \"*\""
             )),
             None => Ok(read),
         }
@@ -189,16 +189,16 @@ impl<T: Plain> Plain for Option<T> {
     }
 }
 
-/// A number without a fraction; Lua has no other numbers than floats.
+/// Returns a number without a fraction as an integer; all numbers of Lua are floats.
 pub(super) fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let float = value.as_f64().filter(|it| it.fract() == 0.0)?;
-        // The text of a float without a fraction is an integer, unless it is too large for one.
+        // A float without a fraction prints as an integer, and parses unless it is out of range.
         format!("{float:.0}").parse().ok()
     })
 }
 
-/// The message about a value of another type.
+/// Returns the error message for a value of another type.
 pub(super) fn unfit<T: Plain>(value: &Value) -> String {
     format!("expected {}, got {value}", T::TAKES)
 }

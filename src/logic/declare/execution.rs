@@ -1,4 +1,4 @@
-//! `kopf.execute({fns = …, handlers = …, lifecycle = …})`: which sub-handlers are to be run now.
+//! `kopf.execute({fns = …, handlers = …, lifecycle = …})`: reads which sub-handlers to run now.
 
 use super::{
     super::{
@@ -13,21 +13,21 @@ use serde_json::Value;
 
 /// The options of `kopf.execute`.
 const OPTIONS: [&str; 3] = ["fns", "handlers", "lifecycle"];
-/// What to write, for errors.
+/// The accepted forms, for errors.
 const FNS: &str = "kopf.execute: `fns` must be a list of functions, or a map from ids to functions";
 const HANDLERS: &str = "kopf.execute: `handlers` must be a list whose items are [OPTIONS, FUNCTION], as for kopf.register";
 
-/// What a script wants to be run now.
+/// The sub-handlers that a script wants to run now.
 #[derive(Clone, Debug, Default)]
 pub struct Execution {
-    /// These, or `None`: those that were declared.
+    /// The handlers; `None`: those that were declared.
     pub passed: Option<Vec<Declaration>>,
-    /// Which of them first; `None`: as in the parent's own cycle.
+    /// The lifecycle that orders them; `None`: that of the parent's cycle.
     pub chooser: Option<Chooser>,
 }
 
 impl Execution {
-    /// Reads the options. `location` is where `kopf.execute` is called.
+    /// Reads the options. `location` is the place of the call of `kopf.execute`.
     pub fn parse(options: Vec<(String, Argument)>, location: &str) -> Result<Self, DeclareError> {
         let mut execution = Execution::default();
         for (name, argument) in options {
@@ -49,7 +49,7 @@ impl Execution {
     }
 }
 
-/// A lifecycle as scripts write it: one of `kopf.lifecycles`, or a function. Nothing is the default one.
+/// Reads a lifecycle as scripts write it: one of `kopf.lifecycles`, or a function. Nil or null is the default one.
 pub fn chooser(function: &str, argument: Argument) -> Result<Chooser, DeclareError> {
     let name = match argument {
         Argument::Absent | Argument::Value(Value::Null) => {
@@ -109,7 +109,7 @@ fn handlers(argument: Argument, location: &str) -> Result<Vec<Declaration>, Decl
     }
 }
 
-/// `[OPTIONS, FUNCTION]`, or only the function.
+/// Reads `[OPTIONS, FUNCTION]`, or only the function.
 fn handler(item: Argument, location: &str) -> Result<Declaration, DeclareError> {
     let Argument::List(mut parts) = item else {
         return Ok(declaration(Vec::new(), function(item).ok_or(HANDLERS)?, location));
@@ -147,7 +147,7 @@ fn function(argument: Argument) -> Option<Function> {
     }
 }
 
-/// A language may have one empty table for both lists and maps.
+/// Returns whether this is an empty list or map; a language may have one empty table for both.
 fn is_empty(value: &Value) -> bool {
     value.as_array().is_some_and(Vec::is_empty)
         || value.as_object().is_some_and(serde_json::Map::is_empty)

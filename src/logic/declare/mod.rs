@@ -1,7 +1,7 @@
-//! From what a script wrote to a [`Handler`]: options, ids, and the errors of declarations.
+//! Turns what a script declares into a [`Handler`]: options, ids, and the errors of declarations.
 //!
-//! Both languages turn their values into [`Argument`]s; everything after that is the same for both.
-//! The contract is `tests/vectors/handler-ids.json`, and `selectors.json` for the positional arguments.
+//! Both languages convert their values to [`Argument`]s; everything after that is shared. The contract is
+//! `tests/vectors/handler-ids.json`, and `selectors.json` for the positional arguments.
 
 mod execution;
 mod options;
@@ -28,13 +28,13 @@ use super::{
     selector::Selector,
 };
 
-/// Levels of sub-handlers of sub-handlers. Each one runs within the one around it.
+/// Maximum nesting of sub-handlers. Each one runs within its parent.
 const SUB_LEVELS_MAX: u8 = 16;
 
 /// A value as a script passed it to a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
-    /// nil / `()`: the same as not given.
+    /// nil / `()`: the same as absent.
     Absent,
     /// Data without functions or markers inside: a scalar, a list, a map.
     Value(Value),
@@ -62,7 +62,7 @@ pub enum Marker {
 /// One declaration: `kopf.on_create(SELECTOR..., [OPTIONS], FUNCTION)`.
 #[derive(Clone, Debug)]
 pub struct Declaration {
-    /// Which function of `kopf` was called.
+    /// The function of `kopf` that was called.
     pub kind: Kind,
     /// The positional arguments before the options.
     pub selectors: Vec<Argument>,
@@ -74,23 +74,23 @@ pub struct Declaration {
     pub location: String,
 }
 
-/// Why a declaration is refused. The engines add where it stands.
+/// Why a declaration is rejected. The engines add its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclareError {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it, if we know.
+    /// What to do about it, if known.
     pub hint: Option<String>,
 }
 
-/// The most bytes of data, as JSON, in all declarations of a script, and in those of the sub-handlers of one attempt.
+/// Maximum size in bytes of the data, as JSON, in all declarations of a script, or in those of the sub-handlers of one attempt.
 const DATA_MAX: usize = 4 << 20;
 
 impl Declaration {
-    /// Counts the data of this declaration with those of others of the same place.
+    /// Adds the size of this declaration's data to `total`.
     ///
     /// # Errors
-    /// They are too much: the operator keeps them with the handlers.
+    /// Fails if the data exceed the limit: the operator keeps them with the handlers.
     pub fn admit(&self, total: &AtomicUsize) -> Result<(), DeclareError> {
         let options = self.options.iter().map(|(name, it)| name.len() + it.bytes());
         let bytes = self.selectors.iter().map(Argument::bytes).chain(options).sum::<usize>();
@@ -103,7 +103,7 @@ impl Declaration {
 }
 
 impl Argument {
-    /// About the bytes of its data as JSON.
+    /// Returns the approximate size of its data as JSON, in bytes.
     fn bytes(&self) -> usize {
         match self {
             Argument::Absent | Argument::Callback(_) | Argument::Marker(_) => 1,
@@ -147,7 +147,7 @@ impl fmt::Display for DeclareError {
 
 impl std::error::Error for DeclareError {}
 
-/// Makes a handler of a declaration at the top level of a script.
+/// Creates a handler from a declaration at the top level of a script.
 pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
     let Declaration { kind, selectors, options, function, location } = declaration;
     if kind == Kind::Sub {
@@ -185,7 +185,7 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
     Ok(handler)
 }
 
-/// Makes a sub-handler of a declaration inside a running change handler, or inside another sub-handler.
+/// Creates a sub-handler from a declaration inside a running change handler, or inside another sub-handler.
 pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler, DeclareError> {
     let Declaration { kind, selectors, options, function, location } = declaration;
     if parent.kind.category() != Category::Changing || kind != Kind::Sub {
@@ -212,7 +212,7 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
 }
 
 fn too_many_levels(base: &str, parent: &Handler) -> DeclareError {
-    /// Enough to recognize it: the rest repeats.
+    /// Enough to recognize the id: the rest repeats.
     const BYTES_MAX: usize = 60;
     let shown = |id: &str| match id.get(..id.floor_char_boundary(BYTES_MAX)) {
         Some(start) if start.len() < id.len() => format!("{start}…"),
@@ -227,8 +227,7 @@ fn too_many_levels(base: &str, parent: &Handler) -> DeclareError {
     )
 }
 
-/// `id`, else the name of the function, else the word of the declaration.
-/// The argument of a test: what it shows.
+/// Returns the title of a test: its only positional argument.
 fn titled(arguments: &[Argument]) -> Result<String, DeclareError> {
     if let [Argument::Value(Value::String(title))] = arguments {
         return Ok(title.clone());
@@ -239,6 +238,7 @@ fn titled(arguments: &[Argument]) -> Result<String, DeclareError> {
     ))
 }
 
+/// Returns the option `id`, else the name of the function, else the name of the declaration.
 fn base_id(kind: Kind, function: &Function, options: &Options<'_>) -> Result<String, DeclareError> {
     let name = if function.name.is_empty() { kind.name() } else { &function.name };
     let Some(id) = options.text("id")? else { return Ok(name.to_owned()) };
@@ -248,12 +248,12 @@ fn base_id(kind: Kind, function: &Function, options: &Options<'_>) -> Result<Str
     Ok(id)
 }
 
-/// Progress is kept under the id, in the name of an annotation. Kubernetes would refuse every patch with another one, and the
-/// handler would never be done.
+/// Checks an id. Progress is stored under the id, in the name of an annotation. With an invalid name, Kubernetes would reject every
+/// patch, and the handler would never finish.
 fn check_id(id: &str) -> Result<(), DeclareError> {
     let plain = |it: char| it.is_ascii_alphanumeric();
     let inside = |it: char| plain(it) || matches!(it, '-' | '_' | '.' | '/');
-    // An empty one is as good as none.
+    // An empty id counts as absent.
     let bounded = id.is_empty() || (id.starts_with(plain) && id.ends_with(plain));
     if bounded && id.chars().all(inside) {
         return Ok(());
@@ -263,7 +263,7 @@ fn check_id(id: &str) -> Result<(), DeclareError> {
     Err(DeclareError::new(message, hint))
 }
 
-/// The field becomes a part of the id, so that one function can watch several fields with separate progress.
+/// Appends the field to the id, so that one function can watch several fields with separate progress.
 fn with_suffix(base: &str, suffix: &str) -> String {
     if suffix.is_empty() { base.to_owned() } else { format!("{base}/{suffix}") }
 }
@@ -326,7 +326,7 @@ fn assemble(
         location: location.into(),
         code: 0,
         parts: Parts::default(),
-        inside: None,
+        for_scripts: None,
     })
 }
 

@@ -1,64 +1,64 @@
-//! Every option of declarations, with the line that documents it.
+//! All options of declarations, with their documentation.
 //!
-//! The checks of declarations, the editor stubs and the reference are made of this one table.
+//! The checks of declarations, the editor stubs and the reference are generated from this table.
 
 use super::super::handler::{Category, Kind};
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// As users write it: Kopf's name.
+    /// Its name, as in Kopf.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of its value.
     pub takes: Takes,
-    /// What it does.
+    /// Its documentation.
     pub doc: &'static str,
     scope: Scope,
 }
 
-/// What an option takes.
+/// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// A text.
+    /// A string.
     Text,
-    /// Any data; also a marker or a function where a value is compared.
+    /// Any data; where values are compared, also a marker or a function.
     Any,
     /// An error mode.
     Errors,
     /// A duration.
     Duration,
-    /// A number of times.
+    /// An integer.
     Integer,
-    /// True or false.
+    /// A boolean.
     Boolean,
     /// A map of values, markers and functions.
     Criteria,
-    /// A function of `ctx`, or a combination of such.
+    /// A function of `ctx`, or a combination of functions.
     Condition,
     /// A path to a field.
     Path,
-    /// A duration, or a function that gives one.
+    /// A duration, or a function that returns one.
     Delay,
-    /// One operation of admission requests.
+    /// An operation of admission requests.
     Operation,
-    /// A list of such.
+    /// A list of operations of admission requests.
     Operations,
 }
 
-/// Which declarations have an option.
+/// The declarations that have an option.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
     /// All of them.
     Every,
-    /// All whose name is not an argument.
+    /// All except those whose name is an argument.
     Named,
     /// Those that are retried.
     Retried,
-    /// Those whose calls end in time.
+    /// Those whose calls have a timeout.
     Timed,
     /// Those about objects.
     Objects,
-    /// Those that name resources.
+    /// Those that select resources.
     Selecting,
     /// Only these.
     Only(&'static [Kind]),
@@ -76,36 +76,36 @@ const fn option(name: &'static str, takes: Takes, scope: Scope, doc: &'static st
 
 #[rustfmt::skip]
 const OPTIONS: &[OptionSpec] = &[
-    option("id", Takes::Text, Scope::Named, "Names the handler in logs and in stored progress; by default the name of the function."),
-    option("param", Takes::Any, Scope::Every, "Any data; the handler gets it as `ctx.param`."),
-    option("errors", Takes::Errors, Scope::Retried, "What an arbitrary error means: \"temporary\", \"permanent\" or \"ignored\"."),
-    option("timeout", Takes::Duration, Scope::Timed, "The time from the first attempt on, pauses included: then a running attempt is interrupted, and no new one starts."),
-    option("retries", Takes::Integer, Scope::Retried, "The most attempts."),
-    option("backoff", Takes::Duration, Scope::Retried, "The pause after an arbitrary error; by default `settings.execution.default_backoff`."),
-    option("labels", Takes::Criteria, Scope::Objects, "Only objects whose labels pass: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),
-    option("annotations", Takes::Criteria, Scope::Objects, "Only objects whose annotations pass, as with `labels`."),
-    option("when", Takes::Condition, Scope::Objects, "Only if this function of `ctx` says so."),
-    option("field", Takes::Path, Scope::Objects, "Only if this field is there: a dotted path, or a list of keys."),
+    option("id", Takes::Text, Scope::Named, "Id of the handler in logs and in stored progress; default: the name of the function."),
+    option("param", Takes::Any, Scope::Every, "Any data, passed to the handler as `ctx.param`."),
+    option("errors", Takes::Errors, Scope::Retried, "How to treat arbitrary errors: \"temporary\", \"permanent\" or \"ignored\"."),
+    option("timeout", Takes::Duration, Scope::Timed, "Maximum time from the first attempt on, pauses included: then a running attempt is interrupted, and no new one starts."),
+    option("retries", Takes::Integer, Scope::Retried, "Maximum number of attempts."),
+    option("backoff", Takes::Duration, Scope::Retried, "Pause after an arbitrary error; default: `settings.execution.default_backoff`."),
+    option("labels", Takes::Criteria, Scope::Objects, "Only for objects whose labels match: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),
+    option("annotations", Takes::Criteria, Scope::Objects, "Only for objects whose annotations match, as with `labels`."),
+    option("when", Takes::Condition, Scope::Objects, "Only if this function of `ctx` returns true."),
+    option("field", Takes::Path, Scope::Objects, "Only if this field exists: a dotted path, or a list of keys."),
     option("value", Takes::Any, Scope::Objects, "Only if the field has this value: data, a marker or a function."),
     option("old", Takes::Any, COMPARING, "Only if the field had this value before: data, a marker or a function."),
     option("new", Takes::Any, COMPARING, "Only if the field has this value now: data, a marker or a function."),
     option("deleted", Takes::Boolean, Scope::Only(&[Kind::Resume]), "Also for objects that are being deleted."),
-    option("optional", Takes::Boolean, Scope::Only(&[Kind::Delete]), "Do not hold the object only for this handler."),
-    option("initial_delay", Takes::Delay, SPAWNING, "Wait this long before the first call."),
-    option("cancellation_backoff", Takes::Duration, DAEMON, "How long a graceful exit may take before the daemon is cancelled."),
-    option("cancellation_timeout", Takes::Duration, DAEMON, "How long a cancelled daemon may take before it is abandoned."),
-    option("cancellation_polling", Takes::Duration, DAEMON, "How often to look whether the daemon has exited."),
-    option("interval", Takes::Duration, TIMER, "The pause from the end of one call to the start of the next."),
-    option("sharp", Takes::Boolean, TIMER, "Count the interval from the start of the last call."),
-    option("idle", Takes::Duration, TIMER, "Only when the object did not change for this long."),
-    option("operations", Takes::Operations, ADMISSION, "Only these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
+    option("optional", Takes::Boolean, Scope::Only(&[Kind::Delete]), "Do not add the finalizer only for this handler."),
+    option("initial_delay", Takes::Delay, SPAWNING, "Delay before the first call."),
+    option("cancellation_backoff", Takes::Duration, DAEMON, "Maximum time of a graceful exit before the daemon is cancelled."),
+    option("cancellation_timeout", Takes::Duration, DAEMON, "Maximum time of a cancelled daemon before it is abandoned."),
+    option("cancellation_polling", Takes::Duration, DAEMON, "Interval at which a stopping daemon is checked."),
+    option("interval", Takes::Duration, TIMER, "Pause from the end of one call to the start of the next."),
+    option("sharp", Takes::Boolean, TIMER, "Measure the interval from the start of the last call."),
+    option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
+    option("operations", Takes::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
     option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),
-    option("subresource", Takes::Text, ADMISSION, "Only this subresource; \"*\" is any, and the object itself."),
+    option("subresource", Takes::Text, ADMISSION, "Only for this subresource; \"*\" is any, including the object itself."),
     option("persistent", Takes::Boolean, ADMISSION, "Keep the webhook configured after the operator exits."),
-    option("side_effects", Takes::Boolean, ADMISSION, "The handler changes something outside, except in dry runs."),
-    option("ignore_failures", Takes::Boolean, ADMISSION, "Admit the object when the webhook cannot be reached."),
+    option("side_effects", Takes::Boolean, ADMISSION, "The handler has side effects, except in dry runs."),
+    option("ignore_failures", Takes::Boolean, ADMISSION, "Admit the object if the webhook cannot be reached."),
     option("group", Takes::Text, Scope::Selecting, "The API group of the resource; empty is the core group."),
-    option("version", Takes::Text, Scope::Selecting, "The version of the resource; by default the preferred one."),
+    option("version", Takes::Text, Scope::Selecting, "The version of the resource; default: the preferred one."),
     option("kind", Takes::Text, Scope::Selecting, "The kind of the resource, such as \"Pod\"."),
     option("plural", Takes::Text, Scope::Selecting, "The plural of the resource, such as \"pods\"."),
     option("singular", Takes::Text, Scope::Selecting, "The singular of the resource, such as \"pod\"."),
@@ -113,7 +113,7 @@ const OPTIONS: &[OptionSpec] = &[
     option("category", Takes::Text, Scope::Selecting, "All resources of a category, such as \"all\"."),
 ];
 
-/// The options of one kind of declaration.
+/// Returns the options of one kind of declaration.
 pub fn options_of(kind: Kind) -> impl Iterator<Item = &'static OptionSpec> {
     OPTIONS.iter().filter(move |it| it.scope.includes(kind))
 }

@@ -14,7 +14,7 @@ use crate::settings::FieldPath;
 
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// The options of one declaration, all of them known.
+/// The options of one declaration; all of them are known.
 pub(super) struct Options<'a>(&'a [(String, Argument)]);
 
 impl<'a> Options<'a> {
@@ -31,7 +31,7 @@ impl<'a> Options<'a> {
         self.get(name).is_some()
     }
 
-    /// Null is the same as not given.
+    /// Returns an option. Null counts as absent.
     fn get(&self, name: &str) -> Option<&'a Argument> {
         let (_, argument) = self.0.iter().find(|(key, _)| key == name)?;
         match argument {
@@ -44,7 +44,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// What `read` makes of the option; an error if it makes nothing.
+    /// Reads an option with `read`; `None` from it is an error.
     fn read<T>(
         &self,
         name: &str,
@@ -93,7 +93,7 @@ impl<'a> Options<'a> {
     pub(super) fn count(&self, name: &str) -> Result<Option<u64>, DeclareError> {
         self.read(name, "a non-negative integer", |it| {
             let number = value(it)?;
-            // A language without integers passes whole floats.
+            // A language without integers passes whole-numbered floats.
             let whole = || number.as_f64().filter(|it| it.fract() == 0.0)?.to_string().parse().ok();
             number.as_u64().or_else(whole)
         })
@@ -154,7 +154,7 @@ impl<'a> Options<'a> {
         self.read(name, "data, a function, kopf.PRESENT or kopf.ABSENT", criterion)
     }
 
-    /// Criteria by label or annotation.
+    /// Reads filters by label or annotation.
     pub(super) fn criteria(&self, name: &str) -> Result<Vec<(String, Criterion)>, DeclareError> {
         let entries = self.read(name, "a map", |it| match it {
             Argument::Map(entries) => Some(entries.clone()),
@@ -170,7 +170,7 @@ impl<'a> Options<'a> {
             entries.unwrap_or_default().into_iter().map(|(key, argument)| {
                 match criterion(&argument) {
                     Some(Criterion::Equals(Value::Null)) | None => Err(DeclareError::new(
-                        format!("`{name}` cannot be filtered by null or by such a value: {key:?}"),
+                        format!("`{name}` has an unsupported value for {key:?}"),
                         "use kopf.PRESENT or kopf.ABSENT",
                     )),
                     Some(it) => Ok((key, it)),

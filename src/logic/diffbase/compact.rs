@@ -1,8 +1,8 @@
-//! An essence that is too big for an annotation: deflated, or at least recognisable.
+//! Compacts an essence that is too large for an annotation: deflated, or only a digest.
 //!
-//! Kubernetes refuses objects whose annotations are longer than 256 KiB together, which a big spec alone can be. Such an
-//! essence is kept as a JSON object with the one key [`MARK`], so that operators that do not know it see a change where it
-//! is, and never broken JSON. Small objects are kept as they always were.
+//! Kubernetes rejects objects whose annotations are longer than 256 KiB together, which a large spec alone can be. Such an essence
+//! is stored as a JSON object with the single key [`MARK`], so that operators that do not know it see a change, but never invalid
+//! JSON. The essences of small objects are stored as plain JSON.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use blake2::{Blake2b, Digest as _, digest::consts::U32};
@@ -15,17 +15,17 @@ use super::super::{annotations, object::depth};
 const MARK: &str = "kopf.zalando.org/compact";
 /// Deflated JSON in base64.
 const DEFLATED: &str = "deflate";
-/// A hash of the JSON with sorted keys: enough to see that something has changed, but not what.
+/// A hash of the JSON with sorted keys: shows that something has changed, but not what.
 const DIGEST: &str = "blake2b";
 
-/// The most bytes of all annotations of an object, names included (`TotalAnnotationSizeLimitB` of Kubernetes).
+/// Maximum bytes of all annotations of an object, names included (`TotalAnnotationSizeLimitB` of Kubernetes).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
-/// Left free for the progress of handlers and for what users add.
+/// Bytes reserved for the progress of handlers and for annotations of users.
 const RESERVE: usize = 48 * 1024;
-/// The longest essence that is inflated: more than any object may have (etcd takes 1.5 MiB), and little for a process.
+/// Maximum bytes of an inflated essence: more than any object can have (etcd accepts 1.5 MiB), and little for a process.
 const INFLATED_MAX: usize = 16 * 1024 * 1024;
 
-/// The bytes that are free for the text, which is written under each of these names.
+/// Returns the bytes available for the text, which is written under each of these names.
 pub(super) fn room(body: &Value, names: &[String]) -> usize {
     let others =
         annotations::of(body).into_iter().flatten().filter(|(name, _)| !names.contains(name));
@@ -35,7 +35,7 @@ pub(super) fn room(body: &Value, names: &[String]) -> usize {
     ANNOTATIONS_MAX.saturating_sub(RESERVE + taken + own) / names.len().max(1)
 }
 
-/// The text as it is, or the shorter one that fits.
+/// Returns the text unchanged if it fits, otherwise a shorter form that does.
 pub(super) fn fit(plain: String, essence: &Value, room: usize) -> String {
     if plain.len() < room {
         return plain;
@@ -44,15 +44,15 @@ pub(super) fn fit(plain: String, essence: &Value, room: usize) -> String {
     deflated.filter(|it| it.len() < room).unwrap_or_else(|| marked(DIGEST, &digest(essence)))
 }
 
-/// Whether the stored text is the digest of this essence.
+/// Returns whether the stored text is the digest of this essence.
 pub(super) fn is_of(text: &str, essence: &Value) -> bool {
-    // The usual texts are long and not this: look at the beginning before anything is parsed.
+    // Most stored texts are long and no digest: check the beginning before parsing anything.
     let head = format!("{{\"{MARK}\":{{\"{DIGEST}\"");
     text.starts_with(&head) && text.trim_end() == marked(DIGEST, &digest(essence))
 }
 
-/// The essence inside; a plain one is its own. Of a digest nothing is known but that it was something, so all of the new
-/// essence counts as added. `None` if the compact form is broken.
+/// Returns the essence inside a compact form; a plain essence is returned unchanged. A digest yields an empty essence, so that all
+/// of the new essence counts as added. `None` if the compact form is damaged.
 pub(super) fn unfold(stored: Value) -> Option<Value> {
     let Some(inner) = stored.get(MARK) else { return Some(stored) };
     if inner.get(DIGEST).is_some() {
@@ -67,7 +67,7 @@ fn marked(form: &str, content: &str) -> String {
 }
 
 fn deflate(text: &[u8]) -> Option<Vec<u8>> {
-    // Raw deflate never grows by more than five bytes per 16 KiB.
+    // Raw deflate never adds more than five bytes per 16 KiB.
     let mut bytes = Vec::with_capacity(text.len() + text.len() / 1024 + 64);
     let mut stream = Compress::new(Compression::default(), false);
     let status = stream.compress_vec(text, &mut bytes, FlushCompress::Finish).ok()?;
@@ -93,7 +93,7 @@ fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Independent of the order of keys, which an API server may change.
+/// Returns a hash that does not depend on the order of keys, which an API server may change.
 fn digest(essence: &Value) -> String {
     let mut sorted = essence.clone();
     sorted.sort_all_objects();

@@ -1,6 +1,6 @@
-//! The last handled essence, as it is kept on the object.
+//! The last handled essence, as it is stored on the object.
 //!
-//! The contract is `tests/vectors/diffbase-storage.json`. What does not fit as plain text is kept as `compact.rs` says.
+//! The contract is `tests/vectors/diffbase-storage.json`. An essence that does not fit as plain text is stored by `compact.rs`.
 
 mod compact;
 #[cfg(test)]
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{annotations, corrupt::CorruptState, fields, json, object::depth};
 use crate::settings::DiffBaseStorage;
 
-/// The stored essence; `None` if nothing was stored yet. A stored null counts as nothing.
+/// Returns the stored essence; `None` if nothing was stored yet. A stored null counts as absent.
 pub fn fetch(storage: &DiffBaseStorage, body: &Value) -> Result<Option<Value>, CorruptState> {
     match storage {
         DiffBaseStorage::Annotations(own) => {
@@ -41,7 +41,7 @@ pub fn fetch(storage: &DiffBaseStorage, body: &Value) -> Result<Option<Value>, C
     }
 }
 
-/// Whether exactly this essence is stored, to the letter: the quick answer to the usual question. False says nothing.
+/// Returns whether exactly this essence is stored, byte for byte: a fast check for the usual case. False is inconclusive.
 pub fn is_stored(storage: &DiffBaseStorage, body: &Value, essence: &Value) -> bool {
     let text = match storage {
         DiffBaseStorage::Annotations(own) => {

@@ -1,8 +1,8 @@
-//! Does a handler want this object, or this change of it?
+//! Checks whether a handler wants an object, or a change of it.
 //!
-//! Criteria are checked in a fixed order and stop at the first that fails. Some are functions of scripts, which only the async
-//! shell can call. So nothing is called here: an unanswered question comes back as an error; the shell asks it, notes the
-//! answer in [`Answers`], and checks again from the start. What cannot be answered leaves its handler undecided.
+//! Filters are checked in a fixed order; the first that fails ends the check. Some are functions of scripts, which only the async
+//! shell can call. So this module calls nothing: an unanswered question is returned as an error; the shell asks it, records the
+//! answer in [`Answers`], and checks again from the start. If a question cannot be answered, its handler is undecided.
 //!
 //! The contract is `tests/vectors/filters-matching.json`.
 
@@ -22,62 +22,62 @@ use super::{
     object::Object,
 };
 
-/// What a filter callback is asked.
+/// A question to a filter callback.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// The callback.
     pub function: Function,
-    /// `None`: about the whole object (`when`). `Some`: about one value; its inner `None` is an absent one.
+    /// `None`: about the whole object (`when`). `Some`: about one value; its inner `None` is an absent value.
     pub about: Option<Option<Value>>,
 }
 
-/// The answers collected so far about one cause of one object.
+/// The answers collected so far for one cause of one object.
 ///
-/// Callbacks see the kwargs of the cause, so answers of one cause say nothing about another.
+/// Callbacks see the kwargs of the cause, so answers for one cause do not apply to another.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     known: Vec<(Question, bool)>,
-    /// Questions without an answer, or without one yet. They must not be asked again meanwhile.
+    /// Questions that have no answer, or none yet. They must not be asked again until then.
     failed: Vec<Question>,
-    /// Scripts whose handlers are undecided, whatever their filters say.
+    /// Scripts whose handlers are undecided, whatever their filters return.
     excluded: Arc<BTreeSet<ScriptId>>,
 }
 
-/// What the filters look at.
+/// The input of the filters.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The object as it is. Criteria on labels and annotations do not parse its body.
+    /// The current object. Filters on labels and annotations do not parse its body.
     pub object: &'a Object,
-    /// What happened to it, for change handlers.
+    /// The change, for change handlers.
     pub change: Option<&'a Change>,
 }
 
-/// Whether something passes, or what must be asked to know. If there is no answer to that, nobody knows.
+/// Whether the filters pass, or the question that must be answered first. Without an answer, the result is undecided.
 pub type Verdict = Result<bool, Question>;
 
 impl Answers {
-    /// No answers yet. Handlers of these scripts are undecided, whatever their filters say.
+    /// Returns an empty set of answers. Handlers of the excluded scripts are undecided, whatever their filters return.
     pub fn without(excluded: &Arc<BTreeSet<ScriptId>>) -> Self {
         Answers { excluded: Arc::clone(excluded), ..Answers::default() }
     }
 
-    /// Notes an answer.
+    /// Records an answer.
     pub fn note(&mut self, question: Question, answer: bool) {
         self.failed.retain(|it| *it != question);
         self.known.push((question, answer));
     }
 
-    /// Notes that there is no answer.
+    /// Records that a question has no answer.
     pub fn note_failure(&mut self, question: Question) {
         self.failed.push(question);
     }
 
-    /// Whether there is no answer to a question.
+    /// Returns whether a question has no answer.
     pub fn has_failed(&self, question: &Question) -> bool {
         self.failed.contains(question)
     }
 
-    /// Whether a handler is undecided, whatever its filters say.
+    /// Returns whether a handler is undecided, whatever its filters return.
     pub fn excludes(&self, handler: &Handler) -> bool {
         self.excluded.contains(&handler.function.script)
     }
@@ -88,7 +88,7 @@ impl Answers {
     }
 }
 
-/// Whether all filters pass, the demands on a change of the field included.
+/// Returns whether all filters pass, including the conditions on a change of the field.
 pub fn matches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> Verdict {
     Ok(passes_metadata(&handler.filters, subject, answers)?
         && passes_value(&handler.filters, subject, answers)?
@@ -96,14 +96,14 @@ pub fn matches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> V
         && passes_when(&handler.filters, answers)?)
 }
 
-/// Whether the object is in the handler's scope at all, whatever has changed in it.
+/// Returns whether the object is in the handler's scope, whatever has changed in it.
 pub fn prematches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> Verdict {
     Ok(passes_metadata(&handler.filters, subject, answers)?
         && passes_value(&handler.filters, subject, answers)?
         && passes_when(&handler.filters, answers)?)
 }
 
-/// These look at the object as it is now, also for updates and deletions.
+/// Labels and annotations are those of the current object, also for updates and deletions.
 fn passes_metadata(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> Verdict {
     let header = subject.object.header();
     for (criteria, actual) in
@@ -118,7 +118,7 @@ fn passes_metadata(filters: &Filters, subject: &Subject<'_>, answers: &Answers) 
     Ok(true)
 }
 
-/// Of a change, it is enough that one side of it passes: the new one is asked first.
+/// For a change, one side is enough: the new value is asked first.
 fn passes_value(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> Verdict {
     let Some(field) = &filters.field else { return Ok(true) };
     let values = match subject.change {
@@ -179,7 +179,7 @@ fn passes(criterion: &Criterion, value: Option<&Value>, answers: &Answers) -> Ve
     }
 }
 
-/// What a question is about.
+/// The subject of a question.
 #[derive(Clone, Copy)]
 enum About<'a> {
     Object,
@@ -202,7 +202,7 @@ fn ask(callback: &Callback, about: About<'_>, answers: &Answers) -> Verdict {
     }
 }
 
-/// Whether one of the callbacks gives this answer; the ones after it are not asked.
+/// Returns whether one of the callbacks returns `wanted`; those after it are not asked.
 fn some(callbacks: &[Callback], wanted: bool, about: About<'_>, answers: &Answers) -> Verdict {
     for callback in callbacks {
         if ask(callback, about, answers)? == wanted {

@@ -1,9 +1,9 @@
-//! One generation of scripts and the next: what an edit changes, and what it means for objects for which nothing happens.
+//! One generation of scripts and the next: what an edit changes, and what it means for objects that do not change.
 //!
 //! | file | decides |
 //! |---|---|
 //! | `mod.rs` | which handlers differ |
-//! | `version.rs` | which handlers came before which |
+//!  `version.rs` | which handlers came before which |
 //! | `recheck/mod.rs` | which objects the new handlers must see |
 //! | `retries.rs` | which handlers need not wait for their retry any longer |
 //!
@@ -24,10 +24,10 @@ pub use self::{
 };
 use super::{handler::Handler, lifecycle::Chooser, registry::Registry};
 
-/// What all scripts declare together: loaded together, taken together, never changed.
+/// Everything that the scripts declare: loaded together, swapped together, never changed.
 #[derive(Clone, Debug, Default)]
 pub struct Generation {
-    /// When it took over, among all generations of the operator.
+    /// The version, set at the takeover; ordered among all generations of the operator.
     pub version: Version,
     /// The handlers.
     pub registry: Registry,
@@ -45,21 +45,21 @@ impl Generation {
 /// How the handlers of one generation differ from those of the one before, by declaration and id.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Not there before.
+    /// Handlers that did not exist before.
     pub added: Vec<Arc<Handler>>,
-    /// There before with other code or other options; as they are now.
+    /// Handlers that existed before with other code or other options, in their new form.
     pub changed: Vec<Arc<Handler>>,
-    /// Not there any more; as they were.
+    /// Handlers that no longer exist, in their old form.
     pub removed: Vec<Arc<Handler>>,
 }
 
 impl Changes {
-    /// Compares. Handlers that share declaration and id are compared in the order they have.
+    /// Compares two registries. Handlers that share declaration and id are compared in their order.
     pub fn between(old: &Registry, new: &Registry) -> Self {
         let mut left: Vec<_> = old.handlers().iter().map(Some).collect();
         let mut changes = Changes::default();
         for handler in new.handlers() {
-            // The very same first: only then one of the same name.
+            // First look for the same handler, only then for one with the same declaration and id.
             let mut take = |is_it: &dyn Fn(&Handler) -> bool| {
                 left.iter_mut().find(|it| it.is_some_and(|it| is_it(it)))?.take()
             };
@@ -74,14 +74,14 @@ impl Changes {
         changes
     }
 
-    /// Whether nothing differs.
+    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 }
 
 impl fmt::Display for Changes {
-    /// `added timer 'tick'; changed on_create 'create', on_update 'fn'; removed daemon 'watch'`
+    /// Formats like `added timer 'tick'; changed on_create 'create', on_update 'fn'; removed daemon 'watch'`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return f.write_str("no handler differs");

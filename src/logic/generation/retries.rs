@@ -1,6 +1,6 @@
 //! Which handlers need not wait for their retry any longer: a fix takes effect at once, not after the delay of the broken handler.
 //!
-//! The record on the cluster stays as it is until the handler is called: another process would wait.
+//! The record on the cluster is unchanged until the handler is called: another process would wait.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::logic::{
     state::State,
 };
 
-/// The handlers of one object that wait for their next attempt, as they were when the wait began or was first seen.
+/// The handlers of one object that wait for their next attempt, in the form they had when the wait began or was first seen.
 #[derive(Debug, Default)]
 pub struct WaitingHandlers(Vec<Mark>);
 
@@ -25,7 +25,8 @@ impl WaitingHandlers {
         handlers.iter().filter(is_edited).map(|it| Arc::clone(&it.id)).collect()
     }
 
-    /// Notes which handlers wait after a cycle, and forgets all others. `called`: those that the cycle has called, as they are now.
+    /// Records which handlers wait after a cycle, and removes all others. `called`: the handlers that the cycle called, in their
+    /// current form.
     pub fn note(
         &mut self,
         state: &State,

@@ -1,11 +1,11 @@
-//! Which handlers serve: the only counter that says what came before what.
+//! The version of handlers: the only counter that orders generations.
 
 use std::fmt;
 
-/// The version of the handlers that serve a stream: the generation that brought them, and within it the pass over the streams
-/// that gave them to this one. Passes count because the handlers of a resource also change with the resources of the cluster.
+/// The version of the handlers of a stream: the generation that declared them, and within it the pass over the streams that
+/// assigned them. Passes count because the handlers of a resource also change with the resources of the cluster.
 ///
-/// Versions of one operator are ordered, also if two generations serve at once. The default comes before all handlers.
+/// Versions of one operator are ordered, also if two generations are active at once. The default precedes all handlers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     generation: u32,
@@ -35,7 +35,7 @@ impl Version {
 }
 
 impl fmt::Display for Version {
-    /// The number of the generation; the first is 1.
+    /// Formats the number of the generation; the first is 1.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number())
     }

@@ -1,24 +1,24 @@
-//! Variables of the environment, by name or pattern.
+//! Rules for environment variables, by name or pattern.
 
 use std::fmt;
 
 use crate::logic::namespaces::glob;
 
-/// Some variables.
+/// One or more variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableRule(String);
 
 impl VariableRule {
-    /// Reads a name or a pattern: `*` is any text, `?` one character, `[abc]` one of these.
+    /// Reads a name or a pattern: `*` matches any text, `?` one character, `[abc]` one of these.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.contains('=') {
-            return Err(format!("'{text}' has a value: only the name of a variable belongs here"));
+            return Err(format!("'{text}' has a value: pass only the name of a variable"));
         }
         if text.contains('$') {
-            return Err(format!("'{text}' has a $: only the name of a variable belongs here"));
+            return Err(format!("'{text}' has a $: pass only the name of a variable"));
         }
         if text.chars().any(|it| it.is_whitespace() || it.is_control()) {
-            return Err(format!("'{}' is no name of a variable", text.escape_debug()));
+            return Err(format!("'{}' is not the name of a variable", text.escape_debug()));
         }
         Ok(VariableRule(text.to_owned()))
     }

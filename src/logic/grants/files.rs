@@ -1,16 +1,16 @@
-//! Files and directories with all that is in them.
+//! Rules for files and directories.
 
 use std::{
     fmt,
     path::{Component, Path, PathBuf},
 };
 
-/// A file, or a directory with all that is in it.
+/// A file, or a directory with everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRule(PathBuf);
 
 impl PathRule {
-    /// Any path is one. A relative one is below `base`.
+    /// Accepts any path. A relative one is below `base`.
     pub(super) fn new(text: &str, base: &Path) -> Self {
         PathRule(normal(&base.join(text)))
     }
@@ -19,7 +19,7 @@ impl PathRule {
         &self.0
     }
 
-    /// By whole names: `/etc/app` is not the beginning of `/etc/apples`.
+    /// Compares whole names: `/etc/app` is no prefix of `/etc/apples`.
     pub(super) fn matches(&self, path: &Path) -> bool {
         self.0.is_absolute() && normal(path).starts_with(&self.0)
     }
@@ -31,7 +31,7 @@ impl fmt::Display for PathRule {
     }
 }
 
-/// Without `.` and `..`, as far as the text tells. There is nothing above the root.
+/// Returns the path without `.` and `..`, resolved lexically. The root has no parent.
 pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -40,7 +40,7 @@ pub(crate) fn normal(path: &Path) -> PathBuf {
             Component::ParentDir => {
                 let above =
                     matches!(normal.components().next_back(), None | Some(Component::ParentDir));
-                // A relative path may begin above where it starts.
+                // A relative path may begin above its base.
                 if above {
                     normal.push(part);
                 } else {

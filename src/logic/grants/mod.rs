@@ -1,6 +1,6 @@
-//! What scripts are allowed beyond their sandbox: nothing, unless it is granted.
+//! What scripts may access beyond their sandbox: nothing, unless it is granted.
 //!
-//! Pure: texts become rules, and rules answer questions. Who asks is `scripting/library`, which also follows symlinks.
+//! Pure: strings become rules, and rules answer questions. The caller is `scripting/library`, which also follows symlinks.
 
 mod environment;
 mod files;
@@ -8,7 +8,7 @@ mod net;
 #[cfg(test)]
 mod tests;
 
-// The same type as in `std::net`, which is the place of sockets.
+// The same type as in `std::net`, the module of sockets.
 use core::net::IpAddr;
 use std::{fmt, path::Path};
 
@@ -20,17 +20,17 @@ pub use self::{environment::VariableRule, files::PathRule, net::HostRule};
 pub enum Permission {
     /// Connections to hosts.
     Net,
-    /// Variables of the environment.
+    /// Environment variables.
     Env,
-    /// Files.
+    /// Reading files.
     Read,
 }
 
 impl Permission {
-    /// All of them.
+    /// All permissions.
     pub const ALL: [Permission; 3] = [Permission::Net, Permission::Env, Permission::Read];
 
-    /// The option that grants it, without dashes; also the key in `kopf.yaml`.
+    /// Returns the option that grants it, without dashes; also the key in `kopf.yaml`.
     pub fn option(self) -> &'static str {
         match self {
             Permission::Net => "allow-net",
@@ -39,7 +39,7 @@ impl Permission {
         }
     }
 
-    /// Values of the option that make sense, for hints.
+    /// Returns valid values of the option, for hints.
     pub fn example(self) -> &'static str {
         match self {
             Permission::Net => {
@@ -53,7 +53,7 @@ impl Permission {
     }
 }
 
-/// What one script, or all of them, may reach.
+/// What one script, or all of them, may access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     net: Vec<HostRule>,
@@ -62,7 +62,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Grants one thing more. Relative paths are below `base`, which is absolute. The error says what is wrong with the text.
+    /// Adds a grant. Relative paths are below `base`, which is absolute. The error says what is wrong with the text.
     pub fn allow(&mut self, what: Permission, text: &str, base: &Path) -> Result<(), String> {
         let text = text.trim();
         if text.is_empty() {
@@ -76,32 +76,32 @@ impl Access {
         Ok(())
     }
 
-    /// Whether a connection to this host is granted. A name, or an IP address with or without brackets.
+    /// Returns whether a connection to this host is granted. A name, or an IP address with or without brackets.
     pub fn allows_net(&self, host: &str, port: u16) -> bool {
         self.net.iter().any(|it| it.matches(host, port))
     }
 
-    /// Whether this address is granted as what it is, not by a pattern.
+    /// Returns whether a rule names this address itself, not only by a pattern.
     pub fn names_address(&self, address: IpAddr, port: u16) -> bool {
         self.net.iter().any(|it| it.is_of_address(address, port))
     }
 
-    /// Whether this variable is granted.
+    /// Returns whether this variable is granted.
     pub fn allows_env(&self, name: &str) -> bool {
         self.env.iter().any(|it| it.matches(name))
     }
 
-    /// Whether this absolute path is granted. Symlinks are not looked at: ask again with what they lead to.
+    /// Returns whether this absolute path is granted. Does not follow symlinks: check their targets, too.
     pub fn allows_read(&self, path: &Path) -> bool {
         self.read.iter().any(|it| it.matches(path))
     }
 
-    /// The files and directories that are granted.
+    /// Returns the files and directories that are granted.
     pub fn readable(&self) -> impl Iterator<Item = &Path> {
         self.read.iter().map(PathRule::path)
     }
 
-    /// What is granted, as it can be written in an option.
+    /// Returns the grants in the form of the option.
     pub fn granted(&self, what: Permission) -> Vec<String> {
         match what {
             Permission::Net => self.net.iter().map(ToString::to_string).collect(),
@@ -110,7 +110,7 @@ impl Access {
         }
     }
 
-    /// Whether nothing is.
+    /// Returns whether nothing is granted.
     pub fn is_empty(&self) -> bool {
         self.net.is_empty() && self.env.is_empty() && self.read.is_empty()
     }
@@ -125,14 +125,14 @@ impl Access {
 /// The grants of one operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
-    /// To every script.
+    /// Grants for every script.
     pub all: Access,
-    /// To single scripts besides, by the end of their path.
+    /// Additional grants for single scripts, by the end of their path.
     pub scripts: Vec<(String, Access)>,
 }
 
 impl Grants {
-    /// What a script of this name may reach.
+    /// Returns what the script of this name may access.
     pub fn of(&self, script: &str) -> Access {
         let mut access = self.all.clone();
         for (_, more) in self.scripts.iter().filter(|(name, _)| is_named(script, name)) {
@@ -141,51 +141,52 @@ impl Grants {
         access
     }
 
-    /// The names that no script has: most likely somebody renamed one.
+    /// Returns the names that match no script: most likely a script was renamed.
     pub fn unused<'a>(&'a self, scripts: &[&str]) -> Vec<&'a str> {
         let names = self.scripts.iter().map(|(name, _)| name.as_str());
         names.filter(|name| !scripts.iter().any(|it| is_named(it, name))).collect()
     }
 
-    /// Whether any script may read this variable: the others need not even be kept in memory.
+    /// Returns whether any script may read this variable: all others need not be kept in memory.
     pub fn concern_env(&self, name: &str) -> bool {
         self.all.allows_env(name) || self.scripts.iter().any(|(_, it)| it.allows_env(name))
     }
 }
 
-/// `handlers/a.lua` is named by `a.lua`, `handlers/a.lua` and `./a.lua`, but not by `lua` or `ers/a.lua`.
+/// Returns whether a name means a script: `a.lua`, `handlers/a.lua` and `./a.lua` mean `handlers/a.lua`, but `lua` and `ers/a.lua`
+/// do not.
 fn is_named(script: &str, name: &str) -> bool {
     let name = normal(Path::new(name));
     !name.as_os_str().is_empty() && normal(Path::new(script)).ends_with(name)
 }
 
-/// Something that is not granted.
+/// The error of an access that is not granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Denied {
-    /// What a script wanted, as the option that grants it takes it.
+    /// The attempted access, in the form of the option that grants it.
     wanted: String,
     permission: Permission,
 }
 
 impl Denied {
-    /// A connection.
+    /// Denies a connection.
     pub fn net(host: &str, port: u16) -> Self {
         Denied { wanted: net::written(host, port), permission: Permission::Net }
     }
 
-    /// A variable.
+    /// Denies a variable.
     pub fn env(name: &str) -> Self {
         Denied { wanted: name.to_owned(), permission: Permission::Env }
     }
 
-    /// A file or directory.
+    /// Denies a file or directory.
     pub fn read(path: &Path) -> Self {
         Denied { wanted: path.display().to_string(), permission: Permission::Read }
     }
 }
 
 impl fmt::Display for Denied {
-    /// `the variable MYAPP_TOKEN is not granted to this script; --allow-env=MYAPP_TOKEN would allow it`
+    /// Formats like `the variable MYAPP_TOKEN is not granted to this script; --allow-env=MYAPP_TOKEN would allow it`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Denied { wanted, permission } = self;
         let what = match permission {

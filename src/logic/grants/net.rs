@@ -1,6 +1,6 @@
-//! Hosts and ports.
+//! Rules for hosts and ports.
 
-// The same type as in `std::net`, which is the place of sockets.
+// The same type as in `std::net`, the module of sockets.
 use core::{fmt, net::IpAddr, net::Ipv6Addr, str::FromStr as _};
 
 /// Hosts, and one or all of their ports.
@@ -15,11 +15,11 @@ pub struct HostRule {
 enum Host {
     /// `*`
     Any,
-    /// Lower case, without a dot at the end.
+    /// Lower case, without the trailing dot.
     Name(String),
-    /// `*.example.com`, kept as `.example.com`: the names below it, not itself.
+    /// `*.example.com`, stored as `.example.com`: the names below the domain, not the domain itself.
     Below(String),
-    /// Written in whatever way.
+    /// In any notation.
     Address(IpAddr),
 }
 
@@ -30,9 +30,7 @@ impl HostRule {
             let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
             let port = if scheme.eq_ignore_ascii_case("http") { 80 } else { 443 };
             let meant = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
-            return Err(format!(
-                "'{text}' is a URL: only the host and its port belong here: {meant}"
-            ));
+            return Err(format!("'{text}' is a URL: pass only the host and its port: {meant}"));
         }
         if Ipv6Addr::from_str(text).is_ok() {
             return Err(format!("'{text}' has no brackets: write [{text}]:443, or [{text}]:*"));
@@ -44,7 +42,7 @@ impl HostRule {
                 rest.split_once(']').ok_or_else(|| format!("'{text}' has no closing bracket"))?;
             let port = rest.strip_prefix(':').ok_or_else(no_port)?;
             let address = Ipv6Addr::from_str(host)
-                .map_err(|_problem| format!("'{host}' in '{text}' is no IPv6 address"))?;
+                .map_err(|_problem| format!("'{host}' in '{text}' is not an IPv6 address"))?;
             (Host::Address(IpAddr::V6(address).to_canonical()), port)
         } else {
             let (host, port) = text.rsplit_once(':').ok_or_else(no_port)?;
@@ -53,7 +51,9 @@ impl HostRule {
         let port = match port {
             "*" => None,
             number => Some(port_of(number).ok_or_else(|| {
-                format!("'{number}' in '{text}' is no port: a number from 1 to 65535, or *")
+                format!(
+                    "'{number}' in '{text}' is not a port: expected a number from 1 to 65535, or *"
+                )
             })?),
         };
         Ok(HostRule { host, port })
@@ -65,7 +65,7 @@ impl HostRule {
 }
 
 impl HostRule {
-    /// Whether it names this address itself.
+    /// Returns whether the rule names this address itself.
     pub(super) fn is_of_address(&self, address: IpAddr, port: u16) -> bool {
         let is_host = self.host == Host::Address(address.to_canonical());
         is_host && self.port.is_none_or(|it| it == port)
@@ -85,7 +85,7 @@ impl Host {
         let name = below.map_or(lower.as_str(), |it| it.strip_prefix('.').unwrap_or_default());
         if name.contains('*') || (name.is_empty() && below.is_some()) {
             return Err(format!(
-                "'{text}': a star stands for the first parts of a name, as in *.example.com:443"
+                "'{text}': a star can only replace the first parts of a name, as in *.example.com:443"
             ));
         }
         if !name.is_ascii() {
@@ -94,7 +94,7 @@ impl Host {
         let is_good = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_');
         let is_label = |it: &str| !it.is_empty() && it.bytes().all(is_good);
         if !name.split('.').all(is_label) {
-            return Err(format!("'{host}' in '{text}' is no name of a host"));
+            return Err(format!("'{host}' in '{text}' is not a host name"));
         }
         Ok(if below.is_some() { Host::Below(format!(".{name}")) } else { Host::Name(lower) })
     }
@@ -105,7 +105,7 @@ impl Host {
         match (self, address) {
             (Host::Any, _) => !host.is_empty(),
             (Host::Address(own), address) => address == Some(*own),
-            // An address is no name, whatever it looks like.
+            // Names and patterns never match an address, whatever it looks like.
             (Host::Name(_) | Host::Below(_), Some(_)) => false,
             (Host::Name(name), None) => lower(host) == *name,
             (Host::Below(end), None) => {
@@ -132,7 +132,7 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// A host and a port as an option takes them.
+/// Returns a host and a port in the form of the option.
 pub(super) fn written(host: &str, port: u16) -> String {
     if Ipv6Addr::from_str(host).is_ok() {
         format!("[{host}]:{port}")
@@ -141,7 +141,7 @@ pub(super) fn written(host: &str, port: u16) -> String {
     }
 }
 
-/// Names are the same in capitals, and with the dot of the root.
+/// Normalizes a name: case and the trailing dot do not matter.
 fn lower(host: &str) -> String {
     without_dot(host).to_ascii_lowercase()
 }
@@ -150,7 +150,7 @@ fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// Digits only: no sign, as numbers would allow.
+/// Reads a port. Accepts digits only: no sign, unlike the parser of integers.
 fn port_of(text: &str) -> Option<u16> {
     let is_number = text.bytes().all(|it| it.is_ascii_digit());
     text.parse().ok().filter(|it| is_number && *it != 0)

@@ -1,10 +1,10 @@
-//! What is granted and what is not: hosts, variables, paths, scripts.
+//! Granted and denied access: hosts, variables, paths, scripts.
 
 use std::path::{Component, Path};
 
 use super::{Access, Denied, Grants, Permission, files::normal};
 
-/// Access by one rule.
+/// Returns the access that one rule grants.
 fn access(what: Permission, text: &str) -> Access {
     let mut access = Access::default();
     access.allow(what, text, Path::new("/base")).unwrap_or_else(|it| panic!("{text}: {it}"));
@@ -26,7 +26,7 @@ fn nothing_is_granted_by_default() {
 
 #[test]
 fn hosts_are_granted_by_name_address_and_port() {
-    // Rule, what it allows, what it does not.
+    // The rule, what it allows, what it denies.
     for (rule, allowed, denied) in [
         (
             "api.example.com:443",
@@ -66,12 +66,12 @@ fn hosts_are_granted_by_name_address_and_port() {
 }
 
 #[test]
-fn an_address_is_no_name() {
+fn an_address_does_not_match_a_name() {
     assert!(!access(Permission::Net, "*.0.0.1:80").allows_net("10.0.0.1", 80));
 }
 
 #[test]
-fn wrong_hosts_are_told_with_what_to_write() {
+fn errors_of_wrong_hosts_show_the_correct_form() {
     for (text, told) in [
         (
             "example.com",
@@ -79,39 +79,48 @@ fn wrong_hosts_are_told_with_what_to_write() {
         ),
         (
             "https://example.com/x",
-            "'https://example.com/x' is a URL: only the host and its port belong here: example.com:443",
+            "'https://example.com/x' is a URL: pass only the host and its port: example.com:443",
         ),
         (
             "http://example.com:8080/",
-            "'http://example.com:8080/' is a URL: only the host and its port belong here: example.com:8080",
+            "'http://example.com:8080/' is a URL: pass only the host and its port: example.com:8080",
         ),
         ("::1", "'::1' has no brackets: write [::1]:443, or [::1]:*"),
         ("[::1]", "'[::1]' has no port: write [::1]:443, or [::1]:* for all ports"),
         ("[::1", "'[::1' has no closing bracket"),
-        ("[example.com]:80", "'example.com' in '[example.com]:80' is no IPv6 address"),
-        ("example.com:0", "'0' in 'example.com:0' is no port: a number from 1 to 65535, or *"),
+        ("[example.com]:80", "'example.com' in '[example.com]:80' is not an IPv6 address"),
+        (
+            "example.com:0",
+            "'0' in 'example.com:0' is not a port: expected a number from 1 to 65535, or *",
+        ),
         (
             "example.com:+80",
-            "'+80' in 'example.com:+80' is no port: a number from 1 to 65535, or *",
+            "'+80' in 'example.com:+80' is not a port: expected a number from 1 to 65535, or *",
         ),
         (
             "example.com:65536",
-            "'65536' in 'example.com:65536' is no port: a number from 1 to 65535, or *",
+            "'65536' in 'example.com:65536' is not a port: expected a number from 1 to 65535, or *",
         ),
-        ("example.com:", "'' in 'example.com:' is no port: a number from 1 to 65535, or *"),
+        (
+            "example.com:",
+            "'' in 'example.com:' is not a port: expected a number from 1 to 65535, or *",
+        ),
         (
             "a.*.com:80",
-            "'a.*.com:80': a star stands for the first parts of a name, as in *.example.com:443",
+            "'a.*.com:80': a star can only replace the first parts of a name, as in *.example.com:443",
         ),
         (
             "*example.com:80",
-            "'*example.com:80': a star stands for the first parts of a name, as in *.example.com:443",
+            "'*example.com:80': a star can only replace the first parts of a name, as in *.example.com:443",
         ),
-        ("*.:80", "'*.:80': a star stands for the first parts of a name, as in *.example.com:443"),
-        ("exa mple.com:80", "'exa mple.com' in 'exa mple.com:80' is no name of a host"),
-        ("a..b:80", "'a..b' in 'a..b:80' is no name of a host"),
+        (
+            "*.:80",
+            "'*.:80': a star can only replace the first parts of a name, as in *.example.com:443",
+        ),
+        ("exa mple.com:80", "'exa mple.com' in 'exa mple.com:80' is not a host name"),
+        ("a..b:80", "'a..b' in 'a..b:80' is not a host name"),
         ("bücher.de:443", "'bücher.de:443' is not ASCII: write the name as the DNS has it, xn--…"),
-        (":80", "'' in ':80' is no name of a host"),
+        (":80", "'' in ':80' is not a host name"),
         ("  ", "the value is empty"),
     ] {
         assert_eq!(wrong(Permission::Net, text), told);
@@ -128,10 +137,10 @@ fn variables_are_granted_by_name_or_pattern() {
     assert!(access(Permission::Env, "*").allows_env("ANY"));
     assert!(access(Permission::Env, "A?").allows_env("AB"));
     for (text, told) in [
-        ("A=1", "'A=1' has a value: only the name of a variable belongs here"),
-        ("$HOME", "'$HOME' has a $: only the name of a variable belongs here"),
-        ("A B", "'A B' is no name of a variable"),
-        ("A\0", "'A\\0' is no name of a variable"),
+        ("A=1", "'A=1' has a value: pass only the name of a variable"),
+        ("$HOME", "'$HOME' has a $: pass only the name of a variable"),
+        ("A B", "'A B' is not the name of a variable"),
+        ("A\0", "'A\\0' is not the name of a variable"),
         ("", "the value is empty"),
     ] {
         assert_eq!(wrong(Permission::Env, text), told);
@@ -202,13 +211,13 @@ fn a_denial_names_the_option_that_would_allow_it() {
     );
 }
 
-/// A text of some of these pieces.
+/// Returns a random text of these pieces.
 fn text(random: &mut fastrand::Rng, pieces: &[&str], most: usize) -> String {
     (0..random.usize(..most)).filter_map(|_| random.choice(pieces)).copied().collect()
 }
 
 #[test]
-fn what_the_option_of_a_denial_says_allows_it() {
+fn the_option_named_by_a_denial_allows_the_access() {
     let mut random = fastrand::Rng::with_seed(5);
     let parts = ["a", "b.", "example", ".com", "-", "_", "10.", "0.0.1", "::", "1", "f"];
     for _ in 0..5_000 {
@@ -217,7 +226,7 @@ fn what_the_option_of_a_denial_says_allows_it() {
         let option =
             denied.split("--allow-net=").nth(1).and_then(|it| it.strip_suffix(" would allow it"));
         let mut access = Access::default();
-        // What is no host is told so.
+        // Invalid hosts are reported.
         if access.allow(Permission::Net, option.unwrap(), Path::new("/")).is_ok() {
             assert!(access.allows_net(&host, port), "{denied}");
             assert!(!access.allows_net(&host, port ^ 1), "{denied}");
@@ -246,7 +255,7 @@ fn rules_are_written_as_they_are_read() {
 }
 
 #[test]
-fn no_path_leads_out_of_what_is_granted() {
+fn no_path_leads_outside_of_the_granted_ones() {
     let mut random = fastrand::Rng::with_seed(7);
     let parts = ["/", "..", ".", "a", "b", "/../", "/./", "//"];
     for _ in 0..50_000 {

@@ -1,4 +1,4 @@
-//! The index handlers that failed for one object: kept in memory only, until they succeed or the object goes.
+//! The failures of index handlers for one object: kept in memory only, until they succeed or the object is deleted.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,17 +11,17 @@ use crate::logic::{outcome::Outcome, progress::Record};
 pub struct Failures(BTreeMap<Arc<str>, Record>);
 
 impl Failures {
-    /// Whether a handler may be called now: it has not failed for good, and is not to wait.
+    /// Returns whether a handler may be called now: it has not failed permanently and does not wait for a retry.
     pub fn is_due(&self, id: &str, now: Timestamp) -> bool {
         self.0.get(id).is_none_or(|it| it.awakened(now))
     }
 
-    /// The failed attempts of a handler, and when the first of them began.
+    /// Returns the number of failed attempts of a handler, and when the first of them began.
     pub fn effort(&self, id: &str) -> Option<(u64, Timestamp)> {
         self.0.get(id).map(|it| (it.retries, it.started))
     }
 
-    /// Notes how an attempt ended that began at `started`. A success forgets what was before it.
+    /// Records how an attempt ended that began at `started`. A success removes the record.
     pub fn note(&mut self, id: &Arc<str>, outcome: &Outcome, started: Timestamp, now: Timestamp) {
         let record = self.0.remove(id).unwrap_or_else(|| Record::new(started, None));
         let record = record.transition(outcome, now);
@@ -30,17 +30,17 @@ impl Failures {
         }
     }
 
-    /// Forgets what was before, for a handler that has changed.
+    /// Removes the record of a handler that has changed.
     pub fn forget(&mut self, id: &str) {
         self.0.remove(id);
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no failure.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All records, by id.
+    /// Returns all records, by id.
     pub fn records(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
         self.0.iter()
     }

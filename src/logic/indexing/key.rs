@@ -1,4 +1,4 @@
-//! The keys of a table: those of the values, and those of the objects that the values come from.
+//! The keys of an index: those of the values, and those of the objects that the values come from.
 
 use std::sync::Arc;
 
@@ -6,28 +6,28 @@ use serde_json::Value;
 
 use crate::logic::object::{Header, depth};
 
-/// A key of an index. Numbers of the same value are one key, however they are written.
+/// A key of an index. Numbers of the same value are the same key, whatever their notation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// No key: of values that were not returned in a map.
+    /// The key of values that were not returned in a map.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// A text: the usual key.
+    /// A string: the usual key.
     Text(Arc<str>),
     /// Anything else, as compact JSON: other numbers, lists, maps.
     Json(Arc<str>),
 }
 
 impl Key {
-    /// The key that this text is.
+    /// Returns a string key.
     pub fn text(text: &str) -> Self {
         Key::Text(text.into())
     }
 
-    /// The key that this value is.
+    /// Returns the key of a value.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Null => Key::Null,
@@ -41,7 +41,7 @@ impl Key {
         }
     }
 
-    /// The bytes of its text.
+    /// Returns the size of its string, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Key::Null | Key::Bool(_) | Key::Integer(_) => 0,
@@ -49,19 +49,19 @@ impl Key {
         }
     }
 
-    /// The key as a value of its own type.
+    /// Returns the key as a value of its own type.
     pub fn to_value(&self) -> Value {
         match self {
             Key::Null => Value::Null,
             Key::Bool(it) => (*it).into(),
             Key::Integer(it) => (*it).into(),
             Key::Text(it) => (&**it).into(),
-            // Written by us.
+            // The JSON was written by [`Key::of`].
             Key::Json(it) => depth::value(it.as_bytes()).unwrap_or_default(),
         }
     }
 
-    /// The key of the same item in a JSON object, where all keys are texts: `null`, `true`, `8080`.
+    /// Returns the key as in a JSON object, where all keys are strings: `null`, `true`, `8080`.
     pub fn to_name(&self) -> String {
         match self {
             Key::Null => "null".into(),
@@ -72,9 +72,9 @@ impl Key {
     }
 }
 
-/// The whole number that a float is, if it is one and small enough to be exact.
+/// Returns the integer that a float represents, if it is one and small enough to be exact.
 fn whole(number: f64) -> Option<i64> {
-    /// 2^53: up to it, a float stands for one integer only.
+    /// 2^53: up to it, a float represents only one integer.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     let is_whole = number.fract() == 0.0 && number.abs() <= EXACT_MAX;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and in the range of i64")]
@@ -86,7 +86,7 @@ fn whole(number: f64) -> Option<i64> {
 pub struct Owner(Arc<str>);
 
 impl Owner {
-    /// The identity of an object: its uid, or what else tells it from others.
+    /// Returns the identity of an object: its uid, or other fields that distinguish it.
     pub fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
             return Owner(uid.into());

@@ -1,7 +1,7 @@
-//! In-memory tables that index handlers fill from objects, and what the results of these handlers mean.
+//! In-memory indexes that index handlers fill from objects, and how the results of these handlers are applied.
 //!
-//! The contract is `tests/vectors/indexing.json`. Before: `features/indexes`, which calls the handlers. After:
-//! `ports/indexes.rs`, which shares the tables with all scripts.
+//! The contract is `tests/vectors/indexing.json`. Before: `features/indexes`, which calls the handlers. After: `ports/indexes.rs`,
+//! which shares the indexes with all scripts.
 
 mod failures;
 mod key;
@@ -18,21 +18,21 @@ pub use self::{
 };
 use super::outcome::Outcome;
 
-/// What one call of an index handler means for the values of its object.
+/// The effect of one call of an index handler on the values of its object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Contribution {
-    /// They stay as they are.
+    /// The values are kept.
     Keep,
-    /// They go.
+    /// The values are removed.
     Remove,
-    /// These take their place, at most one for each key; the later of two for one key wins.
+    /// The values are replaced by these, at most one for each key; for equal keys the later one wins.
     Replace(Vec<(Key, Arc<Value>)>),
 }
 
 impl Contribution {
-    /// The meaning of an outcome: a map is values by key, nothing changes nothing, and all else is one value without a key.
+    /// Returns the effect of an outcome: a map is values by key, nil changes nothing, and anything else is one value without a key.
     ///
-    /// An error that is ignored has no result, so it keeps what an earlier event left.
+    /// An ignored error has no result, so the values of an earlier event are kept.
     pub fn of(outcome: Outcome) -> Self {
         if outcome.error.is_some() {
             return Contribution::Remove;

@@ -1,6 +1,6 @@
-//! One index: values by key, each put there by one object.
+//! One index: values by key, each provided by one object.
 //!
-//! An event of an object costs as much as it has keys, however large the table is. Values are shared, never copied.
+//! The cost of an event depends on the number of keys of its object, not on the size of the index. Values are shared, never copied.
 
 use std::{
     collections::BTreeMap,
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::{Contribution, Key, Owner};
 
-/// The values under one key, in the order in which their objects came.
+/// The values under one key, in the order in which their objects were indexed.
 pub type Values = Arc<[Arc<Value>]>;
 
-/// A place in the order of a table.
+/// A position in the order of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(u64);
 
@@ -22,14 +22,14 @@ pub struct Place(u64);
 #[derive(Debug, Default)]
 pub struct Table {
     stores: BTreeMap<Key, Store>,
-    /// The keys in the order in which they came.
+    /// The keys in the order of their insertion.
     order: BTreeMap<Place, Key>,
-    /// What each object has put into the table, and where; sorted by key.
+    /// The keys of each object and the positions of its values; sorted by key.
     owners: BTreeMap<Owner, Places>,
-    /// The same of objects whose values were put there by handlers that have changed since.
+    /// The same for objects whose values come from handlers that have changed since.
     retired: BTreeMap<Owner, Places>,
     last: Place,
-    /// [`Table::values`], until something changes.
+    /// [`Table::values`], cached until something changes.
     all: OnceLock<Values>,
 }
 
@@ -40,7 +40,7 @@ type Places = Box<[(Key, Place)]>;
 struct Store {
     place: Place,
     content: Content,
-    /// The content as a list, until it changes. Only of more than one value: for one it is made in no time.
+    /// The content as a list, cached until it changes. Only for more than one value: a list of one is cheap.
     listed: OnceLock<Values>,
 }
 
@@ -52,13 +52,13 @@ enum Content {
 }
 
 impl Table {
-    /// Does what a call of an index handler means for the values of its object.
+    /// Applies the effect of a call of an index handler to the values of its object.
     pub fn apply(&mut self, owner: &Owner, contribution: Contribution) {
         let retired = self.retired.remove(owner);
         let is_outdated = retired.is_some();
         self.owners.extend(retired.map(|it| (owner.clone(), it)));
         match contribution {
-            // What a changed handler has left is not for the new one to keep.
+            // A new handler does not keep the values of its predecessor.
             Contribution::Keep if is_outdated => self.replace(owner, BTreeMap::new()),
             Contribution::Keep => {}
             Contribution::Remove => self.replace(owner, BTreeMap::new()),
@@ -66,13 +66,13 @@ impl Table {
         }
     }
 
-    /// From now on the values are outdated, though they can be read: those of an object until it is indexed again, all that
-    /// are left until [`Table::sweep`].
+    /// Marks all values as outdated. They stay readable: those of an object until it is indexed again, all others until
+    /// [`Table::sweep`].
     pub fn retire(&mut self) {
         self.retired.append(&mut self.owners);
     }
 
-    /// Takes the outdated values out.
+    /// Removes the outdated values.
     pub fn sweep(&mut self) {
         for (owner, places) in std::mem::take(&mut self.retired) {
             self.owners.insert(owner.clone(), places);
@@ -80,27 +80,27 @@ impl Table {
         }
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.stores.len()
     }
 
-    /// Whether there is no value.
+    /// Returns whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.stores.is_empty()
     }
 
-    /// Whether there is a value under a key.
+    /// Returns whether there is a value under a key.
     pub fn contains(&self, key: &Key) -> bool {
         self.stores.contains_key(key)
     }
 
-    /// The values under a key; never empty.
+    /// Returns the values under a key; never empty.
     pub fn get(&self, key: &Key) -> Option<Values> {
         self.stores.get(key).map(Store::values)
     }
 
-    /// The values under all keys, key after key.
+    /// Returns the values under all keys, in the order of the keys.
     pub fn values(&self) -> Values {
         let all = || {
             let stores = self.order.values().filter_map(|key| self.stores.get(key));
@@ -109,13 +109,13 @@ impl Table {
         Arc::clone(self.all.get_or_init(all))
     }
 
-    /// The first key after a place, and its own place: for walks that others may disturb in between.
+    /// Returns the first key after a position, and its own position: for iterations that tolerate changes in between.
     pub fn after(&self, place: Option<Place>) -> Option<(Place, &Key)> {
         let from = place.map_or(Place::default(), Place::next);
         self.order.range(from..).next().map(|(place, key)| (*place, key))
     }
 
-    /// Puts these values of an object in the place of those that it has. A value under the same key keeps its place.
+    /// Replaces the values of an object. A value under the same key keeps its position.
     fn replace(&mut self, owner: &Owner, entries: BTreeMap<Key, Arc<Value>>) {
         let before = self.owners.remove(owner).unwrap_or_default();
         if before.is_empty() && entries.is_empty() {
@@ -150,7 +150,7 @@ impl Table {
         if let Some(store) = self.stores.get_mut(key) {
             return store.put(place, value);
         }
-        // A store is where its first value is: places are used once.
+        // A key is ordered by its first value: positions are never reused.
         self.order.insert(place, key.clone());
         let content = Content::One(place, value);
         self.stores.insert(key.clone(), Store { place, content, listed: OnceLock::new() });
@@ -194,7 +194,7 @@ impl Store {
         }
     }
 
-    /// Tells whether nothing is left.
+    /// Removes a value. Returns whether none is left.
     fn remove(&mut self, place: Place) -> bool {
         self.listed.take();
         match &mut self.content {

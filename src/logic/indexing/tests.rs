@@ -1,4 +1,4 @@
-//! What tables keep, in which order, and what the results of index handlers do to them.
+//! What indexes keep, in which order, and how the results of index handlers change them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -122,7 +122,7 @@ fn a_failure_counts_until_a_success() {
     assert!(failures.is_empty());
 }
 
-/// Not a measurement, but a quadratic table would take minutes here.
+/// Not a measurement, but a quadratic implementation would take minutes here.
 #[test]
 fn a_large_table_costs_no_more_for_each_event() {
     let mut table = Table::default();

@@ -1,8 +1,8 @@
-//! JSON as the stored state knows it: compared by value, written as ASCII.
+//! JSON in the form of the stored state: compared by value, written as ASCII.
 //!
-//! Python wrote the first states that we meet, so its rules hold here: `1`, `1.0` and `true` are equal, and floats are
-//! written in their shortest form with at least one fractional digit. Integers beyond 64 bits become floats; the API of
-//! Kubernetes has none.
+//! Python wrote the first states that an operator may find, so its rules apply here: `1`, `1.0` and `true` are equal, and floats
+//! are written in their shortest form with at least one fractional digit. Integers beyond 64 bits become floats; the Kubernetes API
+//! has none.
 
 use std::{
     cmp::Ordering,
@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Number, Value};
 
-/// Deep equality in which numbers and booleans compare by value. The order of keys does not matter.
+/// Compares deeply; numbers and booleans compare by value. The order of keys does not matter.
 pub fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
@@ -28,14 +28,14 @@ pub fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A number that is the same for equal values, whatever the order of their keys, and most likely another for others.
+/// Returns a hash that is the same for equal values, whatever the order of their keys.
 pub fn fingerprint(value: &Value) -> u64 {
-    // Its keys are fixed, unlike those of a map's hasher: the same value gives the same number.
+    // `DefaultHasher` has fixed keys, unlike the hasher of a map: the same value always has the same hash.
     let mut hasher = DefaultHasher::new();
     match value {
         Value::Null => 'n'.hash(&mut hasher),
         Value::Bool(it) => ('b', it).hash(&mut hasher),
-        // As text: `1` and `1.0` are equal to [`equal`], but a server does not turn one into the other.
+        // By its text: [`equal`] treats `1` and `1.0` as equal, but a server does not convert one into the other.
         Value::Number(it) => ('d', it.to_string()).hash(&mut hasher),
         Value::String(it) => ('s', it).hash(&mut hasher),
         Value::Array(items) => {
@@ -58,7 +58,7 @@ pub fn fingerprint(value: &Value) -> u64 {
     hasher.finish()
 }
 
-/// Whether a condition would hold: null, false, zero, and everything empty are not true.
+/// Returns whether a value is truthy as in Python: null, false, zero and everything empty are not.
 pub fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -70,14 +70,14 @@ pub fn truthy(value: &Value) -> bool {
     }
 }
 
-/// Compact text of printable ASCII, keys in their order.
+/// Returns compact JSON of printable ASCII, with the keys in their order.
 pub fn encode(value: &Value) -> String {
     let mut text = String::new();
     write_value(&mut text, value);
     text
 }
 
-/// The order of two numbers; booleans are 0 and 1. Exact, also where an integer is too big for a float.
+/// Compares two numbers; booleans are 0 and 1. Exact, even if an integer is too large for a float.
 fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     match (integer(a), integer(b)) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
@@ -95,7 +95,7 @@ fn integer(value: &Value) -> Option<i128> {
     }
 }
 
-/// Integers of JSON have 64 bits here, so the conversion of a float saturates only far away from them.
+/// Compares an integer with a float. Integers of JSON have 64 bits here, so the conversion saturates only far outside their range.
 fn compare_mixed(integer: i128, float: f64) -> Option<Ordering> {
     #[expect(clippy::cast_possible_truncation, reason = "the fraction is compared separately")]
     let whole = float.trunc() as i128;
@@ -140,7 +140,7 @@ fn write_number(text: &mut String, number: &Number) {
     }
 }
 
-/// The shortest digits that read back as the same float; as a power of ten below 1e-4 and from 1e16 on.
+/// Writes the shortest digits that read back as the same float; with an exponent below 1e-4 and from 1e16 on.
 fn write_float(text: &mut String, float: f64) {
     let scientific = format!("{float:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

@@ -1,4 +1,4 @@
-//! Claims beyond the vectors.
+//! Cases that the vectors do not cover.
 
 use serde_json::json;
 
@@ -51,7 +51,7 @@ fn floats_are_written_as_python_writes_them() {
 
 #[test]
 fn a_float_survives_being_stored_and_read_again() {
-    // A float that a fast, inexact parser reads as its neighbour: the essence would differ from itself for ever.
+    // Floats that a fast, inexact parser reads as an adjacent float: the essence would always differ from itself.
     for text in ["64.29999999999999", "1.7976931348623157e+308", "0.1", "122.416294033786585"] {
         let once: Value = serde_json::from_str(text).unwrap();
         let twice: Value = serde_json::from_str(&encode(&once)).unwrap();
@@ -67,7 +67,7 @@ fn everything_outside_of_printable_ascii_is_escaped() {
 }
 
 #[test]
-fn a_fingerprint_does_not_mind_the_order_of_keys_and_minds_all_else() {
+fn a_fingerprint_ignores_only_the_order_of_keys() {
     let value = json!({ "a": [1, { "b": "1" }], "c": null });
     assert_eq!(fingerprint(&value), fingerprint(&json!({ "c": null, "a": [1, { "b": "1" }] })));
     let others = [

@@ -1,20 +1,20 @@
-//! What a refusal of the server means for the author of a script, and what to do about it.
+//! What a rejection by the server means for the author of a script, and what to do about it.
 
 use serde_json::Value;
 
-/// What the server says about a refused request: parts of its `Status`.
+/// Details of a rejected request: parts of the server's `Status`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
-    /// In one word, such as `AlreadyExists`; empty if it says none.
+pub struct StatusDetails {
+    /// The reason in one word, such as `AlreadyExists`; empty if there is none.
     pub reason: String,
     /// `details`, with the `causes`; null if there are none.
     pub details: Value,
 }
 
-/// What was attempted.
+/// The operation that was attempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// Reading.
+    /// Any read operation.
     Read,
     /// `kube.create`
     Create,
@@ -30,37 +30,37 @@ pub enum Attempt {
     Evict,
 }
 
-/// What to do about a refusal; empty if there is nothing more to say than what the server says.
-pub fn advice(attempt: Attempt, status: u16, said: &Said) -> String {
+/// Returns what to do about a rejection; empty if there is nothing to add to the server's message.
+pub fn advice(attempt: Attempt, status: u16, rejection: &StatusDetails) -> String {
     match (status, attempt) {
         (409, Attempt::Apply) => {
-            let fields = owners(&said.details);
+            let fields = owners(&rejection.details);
             let fields = if fields.is_empty() { String::new() } else { format!("{fields}; ") };
-            format!("{fields}leave these fields out, or take them over with the option `force`")
+            format!("{fields}omit these fields, or take them over with the option `force`")
         }
-        (409, Attempt::Create) if said.reason == "AlreadyExists" => {
-            "kube.apply creates an object or changes the one that is there".into()
+        (409, Attempt::Create) if rejection.reason == "AlreadyExists" => {
+            "use kube.apply to create an object or to change an existing one".into()
         }
         (409, Attempt::Replace | Attempt::Patch) => {
-            "somebody else has changed the object since it was read: read it again, or send a kube.patch without a \
+            "the object has changed since it was read: read it again, or send a kube.patch without a \
              resourceVersion"
                 .into()
         }
         (409, Attempt::Delete) => {
-            "the object with this name is not the one with this uid any more".into()
+            "the object with this name no longer has this uid".into()
         }
         (415, Attempt::Patch) => {
-            "this resource takes patches of the types \"merge\" and \"json\" only".into()
+            "this resource supports only patches of the types \"merge\" and \"json\"".into()
         }
         (429, Attempt::Evict) => {
             "a PodDisruptionBudget does not allow it now: try again later".into()
         }
-        (404, Attempt::Patch | Attempt::Replace) => "kube.apply creates it".into(),
+        (404, Attempt::Patch | Attempt::Replace) => "use kube.apply to create it".into(),
         (_, _) => String::new(),
     }
 }
 
-/// Who has which fields, of a conflict of appliers: `.data.a belongs to "kubectl"`.
+/// Returns the managers of the conflicting fields, like `.data.a belongs to "kubectl"`.
 fn owners(details: &Value) -> String {
     let causes = details.get("causes").and_then(Value::as_array);
     let owner = |cause: &Value| {

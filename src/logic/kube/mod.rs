@@ -1,28 +1,28 @@
-//! The cluster as scripts use it: which resource is meant, where an object is, what to make of a refusal, when a wait is over.
+//! The cluster as scripts use it: resolves resources and namespaces, explains rejections, decides when a wait is over.
 //!
-//! Whoever sends the requests is in `ports/kube.rs` and `cluster/`; what scripts call is in `scripting/library/kube`.
+//! The requests are sent by `ports/kube.rs` and `cluster/`; the functions of scripts are in `scripting/library/kube`.
 
 mod advice;
-mod answer;
 mod known;
 mod place;
 mod predicate;
 mod reference;
-mod sight;
+mod response;
 #[cfg(test)]
 mod tests;
+mod watch_cache;
 
-pub use advice::{Attempt, Said, advice};
-pub use answer::{ListPart, read_list, read_object};
-pub use known::{Known, Meant, Unresolved};
-pub use place::{ALL_NAMESPACES, Home, Whole, one, several};
+pub use advice::{Attempt, StatusDetails, advice};
+pub use known::{Known, ResourceRef, Unresolved};
+pub use place::{ALL_NAMESPACES, DefaultNamespaces, ListNamespace, one, several};
 pub use predicate::{Predicate, Subject};
 pub use reference::Reference;
-pub use sight::{Change, Sight};
+pub use response::{ListPart, read_list, read_object};
+pub use watch_cache::{Change, WatchCache};
 
 use serde_json::Value;
 
-/// Takes out what says nothing: fields that are null. A null reads as an absent field.
+/// Removes fields that are null. A null reads as an absent field.
 pub fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -34,10 +34,10 @@ pub fn without_nulls(value: &mut Value) {
     }
 }
 
-/// A selector of labels or fields, as a query has it: from a text, or from a map of what must be equal.
+/// Reads a selector of labels or fields for a query: from a string, or from a map of values that must be equal.
 ///
 /// # Errors
-/// A value of the map is no text, number or truth value.
+/// Fails if a value of the map is not a string, number or boolean.
 pub fn selector(value: &Value) -> Result<Option<String>, String> {
     match value {
         Value::Null => Ok(None),

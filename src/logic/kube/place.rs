@@ -1,46 +1,44 @@
-//! In which namespace a request is made.
+//! Determines the namespace of a request.
 
 use crate::logic::resource::Resource;
 
-/// The option that stands for all namespaces.
+/// The value of the option that means all namespaces.
 pub const ALL_NAMESPACES: &str = "*";
 
-/// The namespaces that are meant where none is named: that of the handled object, else that of the credentials.
+/// The default namespaces: that of the handled object, else that of the credentials.
 #[derive(Clone, Copy, Debug)]
-pub struct Home<'a> {
-    /// Of the handled object.
+pub struct DefaultNamespaces<'a> {
+    /// The namespace of the handled object.
     pub handled: Option<&'a str>,
-    /// Of the credentials.
+    /// The namespace of the credentials.
     pub credentials: &'a str,
 }
 
-/// Where several objects are.
-pub type Whole = Option<String>;
+/// The namespace of several objects; `None`: all namespaces.
+pub type ListNamespace = Option<String>;
 
-impl Home<'_> {
+impl DefaultNamespaces<'_> {
     fn namespace(&self) -> String {
         self.handled.unwrap_or(self.credentials).to_owned()
     }
 }
 
-/// The namespace of one object; `named` is what the option and the object say.
+/// Returns the namespace of one object, from the option and from the object itself.
 ///
 /// # Errors
-/// They contradict each other or the resource.
+/// Fails if they contradict each other or the resource.
 pub fn one(
     resource: &Resource,
     (option, own): (Option<&str>, Option<&str>),
-    home: Home<'_>,
+    home: DefaultNamespaces<'_>,
 ) -> Result<Option<String>, String> {
     if let (Some(option), Some(own)) = (option, own)
         && option != own
     {
-        return Err(format!(
-            "the object is in '{own}', but the option `namespace` says '{option}'"
-        ));
+        return Err(format!("the object is in '{own}', but the option `namespace` is '{option}'"));
     }
     if option == Some(ALL_NAMESPACES) {
-        return Err("one object is in one namespace: `namespace = \"*\"` is for lists".into());
+        return Err("`namespace = \"*\"` is only valid for lists".into());
     }
     if resource.namespaced {
         return Ok(Some(option.or(own).map_or_else(|| home.namespace(), str::to_owned)));
@@ -51,11 +49,15 @@ pub fn one(
     }
 }
 
-/// Where several objects are listed or watched.
+/// Returns the namespace in which objects are listed or watched.
 ///
 /// # Errors
-/// A namespace is named, and the resource has none.
-pub fn several(resource: &Resource, option: Option<&str>, home: Home<'_>) -> Result<Whole, String> {
+/// Fails if a namespace is given for a cluster-scoped resource.
+pub fn several(
+    resource: &Resource,
+    option: Option<&str>,
+    home: DefaultNamespaces<'_>,
+) -> Result<ListNamespace, String> {
     match option {
         Some(ALL_NAMESPACES) => Ok(None),
         Some(_) if !resource.namespaced => Err(of_cluster(resource)),
@@ -65,5 +67,5 @@ pub fn several(resource: &Resource, option: Option<&str>, home: Home<'_>) -> Res
 }
 
 fn of_cluster(resource: &Resource) -> String {
-    format!("{resource} are cluster-wide: leave `namespace` out")
+    format!("{resource} are cluster-scoped: omit `namespace`")
 }

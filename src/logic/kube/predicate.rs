@@ -1,29 +1,29 @@
-//! What a script waits for.
+//! The conditions that a script can wait for.
 
 use serde_json::Value;
 
-/// What is waited for.
+/// A condition to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predicate {
-    /// The object is gone.
+    /// The object does not exist.
     Deleted,
-    /// The object is there.
+    /// The object exists.
     Created,
-    /// One of its conditions has this status.
+    /// A condition of the object has this status.
     Condition {
-        /// Its type, in any case.
+        /// The type of the condition, in any case.
         kind: String,
         /// `True`, `False` or `Unknown`, in any case.
         status: String,
     },
 }
 
-/// The object that is waited for.
+/// The object to wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// As it is; `None` if it is not there.
+    /// Its current body; `None` if it does not exist.
     pub body: Option<&'a Value>,
-    /// The uid of the one that is meant, if that is known: another one of the same name is not it.
+    /// Its uid, if known: another object with the same name does not match.
     pub uid: Option<&'a str>,
 }
 
@@ -31,7 +31,7 @@ impl Predicate {
     /// Reads `condition=Ready`, `condition=Ready=False`, `deleted` or `created`.
     ///
     /// # Errors
-    /// It is none of them.
+    /// Fails for any other text.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.trim() {
             "deleted" | "delete" => return Ok(Predicate::Deleted),
@@ -49,7 +49,7 @@ impl Predicate {
         Ok(Predicate::Condition { kind: kind.to_owned(), status: status.to_owned() })
     }
 
-    /// Whether it holds.
+    /// Returns whether the condition holds.
     pub fn holds(&self, subject: Subject<'_>) -> bool {
         let uid =
             |it: &Value| it.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);

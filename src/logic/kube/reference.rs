@@ -1,17 +1,17 @@
-//! What names an object: its body, or a part of it.
+//! Reads what identifies an object: its body, or a part of it.
 
 use serde_json::Value;
 
-use super::Meant;
+use super::ResourceRef;
 
-/// Names an object, or one that is still to be created.
+/// Identifies an object, or one that is still to be created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     /// Its resource.
-    pub meant: Meant,
-    /// Its name; `None` if the server is to make one.
+    pub resource: ResourceRef,
+    /// Its name; `None` if the server generates one.
     pub name: Option<String>,
-    /// Its namespace, as far as it says.
+    /// Its namespace, if given.
     pub namespace: Option<String>,
     /// Its uid, if it exists.
     pub uid: Option<String>,
@@ -21,7 +21,7 @@ impl Reference {
     /// Reads a body, or a reference as in Kubernetes events and `metadata.ownerReferences`.
     ///
     /// # Errors
-    /// It names no kind.
+    /// Fails if it has no kind.
     pub fn of(body: &Value) -> Result<Self, String> {
         let text = |pointer: &str| {
             let found = body.pointer(pointer).and_then(Value::as_str);
@@ -35,7 +35,7 @@ impl Reference {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
         let (group, version) = (group.to_owned(), version.to_owned());
         Ok(Reference {
-            meant: Meant::Kind { group, version, kind },
+            resource: ResourceRef::Kind { group, version, kind },
             name: text("/metadata/name").or_else(|| text("/name")),
             namespace: text("/metadata/namespace").or_else(|| text("/namespace")),
             uid: text("/metadata/uid").or_else(|| text("/uid")),

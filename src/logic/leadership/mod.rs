@@ -1,8 +1,8 @@
-//! Who of several replicas leads: decisions about one Lease, step by step.
+//! Leader election among replicas: decisions about one Lease, step by step.
 //!
-//! The rules are those of client-go, so that its programs and ours can share a lease. Nobody's clock is trusted but our own:
-//! a holder counts as alive until its lease has not changed for as long as the lease lasts. Moments are times since some
-//! start, and only stamps for people are wall time.
+//! The rules are those of client-go, so that its programs and this operator can share a lease. Only the local clock is trusted: a
+//! holder counts as alive until its lease has not changed for the duration of the lease. Moments are times since some start; only
+//! the stamps for people are wall time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::resource::Resource;
 #[cfg(test)]
 mod tests;
 
-/// Returns the resource of leases. Every cluster has it: there is nothing to discover.
+/// Returns the resource of leases. Every cluster has it, so it needs no discovery.
 pub fn leases() -> Resource {
     Resource {
         group: GROUP.into(),
@@ -36,73 +36,73 @@ pub fn is_lease(resource: &Resource) -> bool {
 const GROUP: &str = "coordination.k8s.io";
 const PLURAL: &str = "leases";
 
-/// The rules of one election.
+/// The configuration of one election.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
-    /// The holder, as the lease names it; no other process may have the same.
+    /// The identity of this holder in the lease; unique among all processes.
     pub identity: String,
     /// The name of the lease.
     pub name: String,
     /// Its namespace.
     pub namespace: String,
-    /// Others wait so long after the last sign of life.
+    /// How long other replicas wait after the last renewal.
     pub duration: Duration,
-    /// A leader that could not renew the lease for so long stops.
+    /// A leader that has not renewed the lease for this long stops.
     pub renew_deadline: Duration,
     /// The pause between attempts.
     pub retry_period: Duration,
 }
 
-/// What we are.
+/// The role of this replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Somebody else leads, or nobody yet.
+    /// Another replica leads, or none yet.
     Standby,
-    /// We lead.
+    /// This replica leads.
     Leader,
-    /// We led, and must not act any more. For the sake of others there is no way back.
+    /// This replica has led, and must not act any more, for what reason. It cannot become the leader again.
     Lost(String),
 }
 
-/// What to ask the cluster.
+/// A request to the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Read the lease.
     Read,
     /// Create it with this content.
     Create(Value),
-    /// Replace it by this content, if it still has the version in it.
+    /// Replace it with this content, if its version is still the one in the content.
     Replace(Value),
 }
 
-/// One replica.
+/// The election as seen by one replica.
 #[derive(Debug)]
 pub struct Elector {
     terms: Terms,
-    /// The lease as we know it, to write it back with all that others put there.
+    /// The last known lease, to write it back with all fields of others.
     lease: Option<Value>,
-    /// What the holder writes, and when we saw it change.
-    sign: Option<(Sign, Duration)>,
-    /// When we sent the last renewal that was accepted.
+    /// The last renewal, and when its change was seen.
+    renewal: Option<(Renewal, Duration)>,
+    /// When the last accepted renewal was sent.
     renewed: Option<Duration>,
-    /// Why we do not lead any more.
+    /// Why the leadership was lost.
     lost: Option<String>,
-    /// Whether what we know may be old.
+    /// Whether the known lease may be outdated.
     must_read: bool,
     /// When the next request is due.
     due: Duration,
 }
 
-/// A sign of life.
+/// The renewal by a holder.
 #[derive(Clone, Debug, PartialEq)]
-struct Sign {
+struct Renewal {
     holder: String,
     lasts: Duration,
     content: Value,
 }
 
 impl Terms {
-    /// What makes no sense in them, for users.
+    /// Returns what is wrong with the configuration, for users.
     pub fn problem(&self) -> Option<String> {
         let settings = "settings.leadership";
         if self.retry_period.is_zero() {
@@ -128,12 +128,12 @@ impl Terms {
 }
 
 impl Elector {
-    /// A replica that has not looked yet.
+    /// Returns an elector that has not read the lease yet.
     pub fn new(terms: Terms) -> Self {
         Elector {
             terms,
             lease: None,
-            sign: None,
+            renewal: None,
             renewed: None,
             lost: None,
             must_read: true,
@@ -141,7 +141,7 @@ impl Elector {
         }
     }
 
-    /// What we are at this moment.
+    /// Returns the role at this moment.
     pub fn role(&self, now: Duration) -> Role {
         match (&self.lost, self.deadline()) {
             (Some(reason), _) => Role::Lost(reason.clone()),
@@ -154,22 +154,22 @@ impl Elector {
         }
     }
 
-    /// When we stop leading, unless the lease is renewed before.
+    /// Returns when this replica stops leading, unless it renews the lease before.
     pub fn deadline(&self) -> Option<Duration> {
         Some(self.renewed?.saturating_add(self.terms.renew_deadline))
     }
 
-    /// When the next request is due.
+    /// Returns when the next request is due.
     pub fn due(&self) -> Duration {
         self.due
     }
 
-    /// Who holds the lease, as far as we know.
+    /// Returns the holder of the lease, if known.
     pub fn holder(&self) -> Option<&str> {
-        self.sign.as_ref().map(|(sign, _)| &*sign.holder).filter(|it| !it.is_empty())
+        self.renewal.as_ref().map(|(renewal, _)| &*renewal.holder).filter(|it| !it.is_empty())
     }
 
-    /// The request that is due. `wall` is for the stamps.
+    /// Returns the next request. `wall` is for the stamps.
     pub fn request(&self, wall: Timestamp) -> Request {
         if self.must_read {
             return Request::Read;
@@ -186,49 +186,49 @@ impl Elector {
         }
     }
 
-    /// The lease was read; `None`: it is not there. A free one is taken at once.
+    /// Takes the lease that was read; `None`: it does not exist. A free lease is acquired at once.
     pub fn read(&mut self, lease: Option<Value>, now: Duration) {
         if let Some(lease) = &lease {
-            let sign = Sign::of(lease, &self.terms);
-            if self.renewed.is_some() && sign.holder != self.terms.identity {
-                let holder = if sign.holder.is_empty() { "nobody" } else { &sign.holder };
+            let renewal = Renewal::of(lease, &self.terms);
+            if self.renewed.is_some() && renewal.holder != self.terms.identity {
+                let holder = if renewal.holder.is_empty() { "nobody" } else { &renewal.holder };
                 self.lost = Some(format!("it is held by {holder} now"));
             }
-            if self.sign.as_ref().is_none_or(|(known, _)| *known != sign) {
-                self.sign = Some((sign, now));
+            if self.renewal.as_ref().is_none_or(|(known, _)| *known != renewal) {
+                self.renewal = Some((renewal, now));
             }
         }
         self.lease = lease;
         let free_at = self.free_at();
-        // A leader renews at once what it has read: reading was needed because writing failed.
+        // A leader renews immediately after reading: it read only because a write had failed.
         self.must_read = self.renewed.is_none() && free_at.is_some_and(|it| it > now);
         let soon = now.saturating_add(self.terms.retry_period);
         self.due = if self.must_read { free_at.map_or(soon, |it| it.min(soon)) } else { now };
     }
 
-    /// The lease was written by us, with a request sent then.
+    /// Takes the lease that this replica wrote with a request sent at `sent`.
     pub fn wrote(&mut self, lease: Value, sent: Duration) {
-        self.sign = Some((Sign::of(&lease, &self.terms), sent));
+        self.renewal = Some((Renewal::of(&lease, &self.terms), sent));
         self.lease = Some(lease);
         self.must_read = false;
-        // Not when the answer came: others may have seen the change before us.
+        // Not when the response arrived: others may have seen the change earlier.
         self.renewed = Some(sent);
         self.due = sent.saturating_add(self.terms.retry_period);
     }
 
-    /// A request failed. Somebody may have been faster, or it was carried out all the same: only reading tells.
+    /// Handles a failed request. Another replica may have been faster, or the request may have succeeded: only reading shows which.
     pub fn failed(&mut self, was: &Request, is_conflict: bool, now: Duration) {
         let at_once = is_conflict && *was != Request::Read && self.renewed.is_some();
         self.must_read = true;
         self.due = if at_once { now } else { now.saturating_add(self.terms.retry_period) };
     }
 
-    /// The lease without a holder, to be written by a leader that goes: others need not wait.
+    /// Returns the lease without a holder, written by a leader that stops: others need not wait.
     pub fn release(&self, wall: Timestamp) -> Option<Value> {
         self.renewed?;
         let lease = self.lease.clone()?;
         let stamp = stamp(wall);
-        // An empty holder is refused by some servers; all of them need some duration.
+        // Some servers reject an empty holder; all of them need some duration.
         let spec = json!({
             "leaseDurationSeconds": 1,
             "acquireTime": stamp,
@@ -238,13 +238,13 @@ impl Elector {
         Some(with_spec(lease, spec))
     }
 
-    /// When the lease can be taken; `None`: at once.
+    /// Returns when the lease can be acquired; `None`: at once.
     ///
-    /// A lease that was deleted says nothing about its holder, who may still act: its time must pass, too.
+    /// A deleted lease does not show that its holder has stopped: its duration must pass, too.
     fn free_at(&self) -> Option<Duration> {
-        let (sign, seen) = self.sign.as_ref()?;
-        let is_held = !sign.holder.is_empty() && sign.holder != self.terms.identity;
-        is_held.then(|| seen.saturating_add(sign.lasts))
+        let (renewal, seen) = self.renewal.as_ref()?;
+        let is_held = !renewal.holder.is_empty() && renewal.holder != self.terms.identity;
+        is_held.then(|| seen.saturating_add(renewal.lasts))
     }
 
     fn spec(&self, wall: Timestamp) -> Value {
@@ -269,11 +269,11 @@ impl Elector {
     }
 }
 
-impl Sign {
+impl Renewal {
     fn of(lease: &Value, terms: &Terms) -> Self {
         let spec = &lease["spec"];
         let said = spec["leaseDurationSeconds"].as_u64().map(Duration::from_secs);
-        Sign {
+        Renewal {
             holder: spec["holderIdentity"].as_str().unwrap_or_default().to_owned(),
             lasts: said.unwrap_or(terms.duration),
             content: spec.clone(),
@@ -281,7 +281,7 @@ impl Sign {
     }
 }
 
-/// A field of the spec, or null.
+/// Returns a field of the spec, or null.
 fn field<'a>(lease: &'a Value, name: &str) -> &'a Value {
     lease.get("spec").and_then(|it| it.get(name)).unwrap_or(&Value::Null)
 }
@@ -293,7 +293,7 @@ fn with_spec(mut lease: Value, spec: Value) -> Value {
     lease
 }
 
-/// The format of `MicroTime`.
+/// Formats a `MicroTime`.
 fn stamp(wall: Timestamp) -> String {
     wall.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! All races of an election, step by step, on two clocks that know nothing of each other.
+//! All races of an election, step by step, on two independent clocks.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Of no meaning to anybody but people.
+/// Returns a wall-clock time, which only people read.
 fn wall(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + seconds).unwrap()
 }
 
-/// A lease as the server has it.
+/// Returns a lease in the form of the server.
 fn lease(holder: &str, renewed: i64) -> Value {
     json!({
         "metadata": { "name": "op", "namespace": "ns", "resourceVersion": renewed.to_string(), "labels": { "kept": "yes" } },
@@ -38,7 +38,7 @@ fn lease(holder: &str, renewed: i64) -> Value {
     })
 }
 
-/// An elector that leads since `at`.
+/// Returns an elector that leads since `at`.
 fn leader(at: Duration) -> Elector {
     let mut elector = Elector::new(terms("a"));
     elector.read(None, at);
@@ -71,7 +71,7 @@ fn a_lease_that_is_not_there_is_created_at_once() {
 }
 
 #[test]
-fn a_lease_without_a_holder_is_taken_at_once_and_what_others_wrote_is_kept() {
+fn a_lease_without_a_holder_is_acquired_at_once_and_keeps_other_fields() {
     let mut elector = Elector::new(terms("a"));
     elector.read(Some(lease("", 7)), secs(1));
     let Request::Replace(taken) = elector.request(wall(9)) else { panic!("it is replaced") };
@@ -81,9 +81,9 @@ fn a_lease_without_a_holder_is_taken_at_once_and_what_others_wrote_is_kept() {
 }
 
 #[test]
-fn a_holder_counts_as_alive_until_its_lease_stood_still_for_its_duration_on_our_clock() {
+fn a_holder_is_alive_until_its_lease_has_not_changed_for_its_duration_on_our_clock() {
     let mut elector = Elector::new(terms("a"));
-    // Stamps of the holder are a year old or a year ahead: nobody looks at them.
+    // The stamps of the holder are a year in the past or in the future: they are ignored.
     elector.read(Some(lease("b", -31_000_000)), secs(100));
     assert_eq!((elector.request(wall(0)), elector.due()), (Request::Read, secs(102)));
     assert_eq!(elector.holder(), Some("b"));
@@ -97,7 +97,7 @@ fn a_holder_counts_as_alive_until_its_lease_stood_still_for_its_duration_on_our_
 }
 
 #[test]
-fn a_change_of_labels_is_no_sign_of_life() {
+fn a_change_of_labels_is_no_renewal() {
     let mut elector = Elector::new(terms("a"));
     elector.read(Some(lease("b", 1)), secs(0));
     let mut labelled = lease("b", 1);
@@ -145,7 +145,7 @@ fn a_lease_that_was_taken_without_our_knowledge_is_renewed_before_we_lead() {
     let mut elector = Elector::new(terms("a"));
     elector.read(None, secs(0));
     let request = elector.request(wall(0));
-    // The request was carried out, but its answer was lost.
+    // The request succeeded, but its response was lost.
     elector.failed(&request, false, secs(5));
     elector.read(Some(lease("a", 0)), secs(7));
     assert_eq!(elector.role(secs(7)), Role::Standby, "for how long it is ours, nobody knows");
@@ -177,7 +177,7 @@ fn a_leader_that_cannot_renew_ends_before_others_may_take_over() {
     let Role::Lost(reason) = elector.role(secs(10)) else { panic!("it is lost") };
     assert_eq!(reason, "it could not be renewed for 10s");
     let mut other = Elector::new(terms("b"));
-    // The other saw the last renewal at the moment when it was asked for, at the earliest.
+    // The other replica saw the last renewal when it was sent, at the earliest.
     other.read(
         Some(json!({ "spec": { "holderIdentity": "a", "leaseDurationSeconds": 15 } })),
         secs(0),
@@ -190,7 +190,7 @@ fn a_leader_that_cannot_renew_ends_before_others_may_take_over() {
 }
 
 #[test]
-fn a_leader_goes_on_after_somebody_edited_its_lease() {
+fn a_leader_continues_after_an_edit_of_its_lease() {
     let mut elector = leader(secs(0));
     let request = elector.request(wall(0));
     elector.failed(&request, true, secs(2));
@@ -212,7 +212,7 @@ fn a_leader_creates_a_lease_that_was_deleted() {
 }
 
 #[test]
-fn a_leader_that_sees_another_holder_has_lost_at_once_and_for_good() {
+fn a_leader_that_sees_another_holder_has_lost_permanently() {
     for (holder, reason) in [("b", "it is held by b now"), ("", "it is held by nobody now")] {
         let mut elector = leader(secs(0));
         let request = elector.request(wall(0));
@@ -225,7 +225,7 @@ fn a_leader_that_sees_another_holder_has_lost_at_once_and_for_good() {
 }
 
 #[test]
-fn a_lease_is_given_back_without_a_holder_and_can_be_taken_at_once() {
+fn a_released_lease_has_no_holder_and_can_be_acquired_at_once() {
     let elector = leader(secs(0));
     let released = elector.release(wall(5)).expect("it is ours");
     assert_eq!(released["spec"].get("holderIdentity"), None);
@@ -238,7 +238,7 @@ fn a_lease_is_given_back_without_a_holder_and_can_be_taken_at_once() {
 }
 
 #[test]
-fn terms_that_make_no_sense_are_told() {
+fn invalid_election_settings_are_reported() {
     assert_eq!(terms("a").problem(), None);
     let late = Terms { renew_deadline: secs(15), ..terms("a") };
     let problem = late.problem().expect("a problem");

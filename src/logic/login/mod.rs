@@ -1,6 +1,6 @@
-//! What a login handler may return: a connection info in the words of Kopf, or a login that the operator can do by itself.
+//! The results of login handlers: a connection info with Kopf's fields, or a native login of the operator.
 //!
-//! The rest of the way: `logic/vault/` keeps several of them, `cluster/` makes connections of them.
+//! Then `logic/vault/` keeps the credentials, and `cluster/` creates connections from them.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,13 +12,13 @@ use super::nearest::nearest;
 #[cfg(test)]
 mod tests;
 
-/// The key that marks a login of the operator's own: scripts name it, and never see its credentials.
+/// The key that marks a native login: scripts refer to it, and never see its credentials.
 const NATIVE: &str = "login_with";
 
-/// What can be said about every login.
+/// The fields of every login.
 const COMMON: &[&str] = &["default_namespace", "priority", "expiration"];
 
-/// Everything else of a connection info.
+/// All other fields of a connection info.
 const FIELDS: &[&str] = &[
     "server",
     "ca_path",
@@ -40,28 +40,28 @@ const FIELDS: &[&str] = &[
 /// The result of a login handler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Login {
-    /// How to log in.
+    /// The method of authentication.
     pub method: Method,
-    /// Higher ones are used first.
+    /// Logins with a higher priority are used first.
     pub priority: i64,
-    /// Not to be used from this moment on.
+    /// Not to be used from this time on.
     pub expiration: Option<Timestamp>,
-    /// The namespace of events of cluster-scoped objects; otherwise that of the credentials.
+    /// The namespace of events of cluster-scoped objects; defaults to that of the credentials.
     pub default_namespace: Option<String>,
 }
 
-/// How to log in.
+/// A method of authentication.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Method {
-    /// As the script says.
+    /// With the connection info of a script.
     Info(Box<ConnectionInfo>),
-    /// As the kubeconfig says.
+    /// With the kubeconfig.
     Kubeconfig,
-    /// As the pod we run in.
+    /// With the service account of the pod.
     ServiceAccount,
 }
 
-/// The address of a cluster and the credentials for it. They are not printed.
+/// The address of a cluster and the credentials for it. They are never printed.
 #[derive(Clone, Default, PartialEq)]
 pub struct ConnectionInfo {
     /// The base URL.
@@ -70,13 +70,13 @@ pub struct ConnectionInfo {
     pub ca_path: Option<String>,
     /// The CA bundle: PEM, or base64 of it.
     pub ca_data: Option<String>,
-    /// Accept any certificate of the server.
+    /// Accept any certificate from the server.
     pub insecure: bool,
-    /// HTTP Basic, together with the password; wins over a token.
+    /// The user for HTTP Basic authentication, together with the password; preferred to a token.
     pub username: Option<String>,
     /// The password of the user.
     pub password: Option<String>,
-    /// The scheme of the token; `Bearer` if there is none.
+    /// The scheme of the token; defaults to `Bearer`.
     pub scheme: Option<String>,
     /// The token.
     pub token: Option<String>,
@@ -90,13 +90,13 @@ pub struct ConnectionInfo {
     pub private_key_data: Option<String>,
     /// An HTTP proxy.
     pub proxy_url: Option<String>,
-    /// Whether the proxy variables of the environment count; otherwise as `settings.networking.trust_env` says.
+    /// Whether to use the proxy variables of the environment; defaults to `settings.networking.trust_env`.
     pub trust_env: Option<bool>,
-    /// Sent with every request, such as what a gateway before the API asks for.
+    /// Sent with every request, for example for a gateway in front of the API.
     pub headers: BTreeMap<String, String>,
 }
 
-/// What a script gets from `kopf.login_with_kubeconfig()` and its like: a name for a login of the operator's own.
+/// Returns the value of `kopf.login_with_kubeconfig()` and the like: a reference to a native login.
 pub fn native(method: &Method) -> Value {
     let name = match method {
         Method::Info(_) => return Value::Null,
@@ -107,10 +107,10 @@ pub fn native(method: &Method) -> Value {
 }
 
 impl Login {
-    /// Reads what a script returned.
+    /// Reads the value that a script returned.
     ///
     /// # Errors
-    /// In words for its author: fields that are missing, unknown, of a wrong type, or that contradict each other.
+    /// Fails with a message for the author of the script: missing, unknown, mistyped or contradictory fields.
     pub fn parse(value: &Value) -> Result<Self, String> {
         let Value::Object(fields) = value else {
             return Err(format!("only a kopf.ConnectionInfo is accepted, got {}", kind_of(value)));
@@ -124,7 +124,7 @@ impl Login {
         };
         let usual = match &method {
             Method::Info(_) => 0,
-            // As with Kopf: in a pod, its own account goes first.
+            // As in Kopf: in a pod, the service account is preferred.
             Method::Kubeconfig => 10,
             Method::ServiceAccount => 20,
         };
@@ -178,7 +178,7 @@ impl ConnectionInfo {
         Ok(info)
     }
 
-    /// User and password, if both are there.
+    /// Returns user and password, if both are set.
     pub fn basic(&self) -> Option<(&str, &str)> {
         let username = self.username.as_deref().filter(|it| !it.is_empty())?;
         Some((username, self.password.as_deref().filter(|it| !it.is_empty())?))
@@ -191,7 +191,7 @@ impl fmt::Debug for ConnectionInfo {
     }
 }
 
-/// The fields of a table of a script; a null is an absent one.
+/// The fields of a table of a script; a null counts as absent.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl Fields<'_> {
@@ -211,7 +211,7 @@ impl Fields<'_> {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, String> {
         let Some(value) = self.0.get(name).filter(|it| !it.is_null()) else { return Ok(None) };
-        // The value may be a secret: only its type is told.
+        // The value may be a secret: report only its type.
         let refused = || format!("`{name}`: expected {expected}, got {}", kind_of(value));
         read(value).map(Some).ok_or_else(refused)
     }
@@ -242,10 +242,10 @@ impl Fields<'_> {
     }
 }
 
-/// A moment without an offset is one of UTC.
+/// Reads a time. Without an offset it is UTC.
 fn moment(value: &Value) -> Option<Timestamp> {
     if let Some(seconds) = value.as_f64() {
-        // Milliseconds are more than enough for an expiration.
+        // Milliseconds are precise enough for an expiration.
         #[expect(clippy::cast_possible_truncation, reason = "out of range is refused below")]
         return Timestamp::from_millisecond((seconds * 1000.0) as i64).ok();
     }

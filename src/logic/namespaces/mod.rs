@@ -1,18 +1,18 @@
-//! Which namespaces are served: patterns as in the command line.
+//! Namespace patterns, as on the command line.
 //!
 //! The contract is `tests/vectors/namespaces.json`.
 
-mod fate;
+mod state;
 #[cfg(test)]
 mod tests;
 
-pub use fate::{Fate, fate};
+pub use state::{NamespaceState, namespace_state};
 
 use std::fmt;
 
 use regex::Regex;
 
-/// Which namespaces are served. Whole names, case-sensitive.
+/// A pattern of namespaces to serve. Matches whole names, case-sensitively.
 #[derive(Clone, Debug)]
 pub struct NamespacePattern(Form);
 
@@ -20,28 +20,28 @@ pub struct NamespacePattern(Form);
 enum Form {
     /// Globs joined by commas; `!` negates one.
     Globs(String),
-    /// For programs that use this library.
+    /// A regular expression, for programs that use this library.
     Regex(Regex),
 }
 
 impl NamespacePattern {
-    /// Globs as in the command line.
+    /// Creates a pattern from globs, as on the command line.
     pub fn new(text: impl Into<String>) -> Self {
         NamespacePattern(Form::Globs(text.into()))
     }
 
-    /// A regular expression for whole names.
+    /// Creates a pattern from a regular expression for whole names.
     ///
     /// # Errors
     ///
-    /// It is none.
+    /// Fails if the expression is invalid.
     pub fn regex(text: &str) -> Result<Self, regex::Error> {
-        // Alone, it must be one, too: not one that closes our group.
+        // Checked alone first, so that it cannot close the group around it.
         Regex::new(text)?;
         Regex::new(&format!("^(?:{text})$")).map(|it| NamespacePattern(Form::Regex(it)))
     }
 
-    /// Whether a namespace is served.
+    /// Returns whether a namespace is served.
     pub fn matches(&self, name: &str) -> bool {
         match &self.0 {
             Form::Globs(globs) => matches(globs, name),
@@ -49,7 +49,7 @@ impl NamespacePattern {
         }
     }
 
-    /// The name, if it names exactly one namespace: it can be served without reading the list of namespaces.
+    /// Returns the name if it is exactly one namespace, which can be served without listing the namespaces.
     pub fn exact(&self) -> Option<&str> {
         match &self.0 {
             Form::Globs(globs) => (!globs.contains(['!', '*', '?', ','])).then_some(globs),
@@ -58,7 +58,7 @@ impl NamespacePattern {
     }
 }
 
-/// The first part decides what can be served at all; of the others, the rightmost that matches wins.
+/// The first part limits what can be served at all; of the others, the rightmost that matches wins.
 fn matches(globs: &str, name: &str) -> bool {
     let mut parts = globs.split(',').map(str::trim);
     let mut first = parts.next().unwrap_or_default();
@@ -89,7 +89,7 @@ impl From<&str> for NamespacePattern {
     }
 }
 
-/// A piece of a glob.
+/// A token of a glob.
 enum Token {
     /// `*`
     Many,
@@ -97,17 +97,17 @@ enum Token {
     One,
     /// `[abc]`, `[a-z]`, `[!abc]`
     Set { negated: bool, members: Vec<char> },
-    /// Anything else stands for itself.
+    /// Any other character matches itself.
     Literal(char),
 }
 
-/// A shell glob over a whole text.
+/// Matches a shell glob against a whole text.
 ///
-/// Only the last star is ever reconsidered, so the effort is bounded by the product of the lengths.
+/// Backtracks only to the last star, so the cost is bounded by the product of the lengths.
 pub(in crate::logic) fn glob(pattern: &str, text: &str) -> bool {
     let (tokens, text) = (tokens(pattern), text.chars().collect::<Vec<_>>());
     let (mut token, mut symbol) = (0, 0);
-    // Where to go on when the last star takes one symbol more.
+    // Where to continue if the last star takes one more symbol.
     let mut retry: Option<(usize, usize)> = None;
     while symbol < text.len() || token < tokens.len() {
         match (tokens.get(token), text.get(symbol)) {
@@ -147,7 +147,7 @@ fn tokens(pattern: &str) -> Vec<Token> {
                     rest = behind;
                     set
                 }
-                // A bracket that is never closed stands for itself.
+                // A bracket that is never closed matches itself.
                 None => Token::Literal('['),
             },
             other => Token::Literal(*other),
@@ -156,11 +156,11 @@ fn tokens(pattern: &str) -> Vec<Token> {
     tokens
 }
 
-/// The set that an opened bracket begins, and the pattern behind it.
+/// Reads the set after an opening bracket. Returns it with the rest of the pattern.
 fn set(pattern: &[char]) -> Option<(Token, &[char])> {
     let negated = pattern.first() == Some(&'!');
     let start = usize::from(negated);
-    // A closing bracket right at the start belongs to the set.
+    // A closing bracket at the start belongs to the set.
     let end = pattern.iter().skip(start + 1).position(|it| *it == ']')? + start + 1;
     let members = pattern.get(start..end)?.to_vec();
     Some((Token::Set { negated, members }, pattern.get(end + 1..)?))

@@ -1,17 +1,17 @@
-//! How deep the lists and maps of a text may be nested, and how texts of that depth are read.
+//! Limits how deep lists and maps may be nested, and reads texts up to that depth.
 //!
-//! API servers accept 10,000 levels. Everything that walks a tree calls itself once for each level, so there must be a bound:
-//! [`DEPTH_MAX`]. A deeper object is an error of that object; it must never read as an empty one.
+//! API servers accept 10,000 levels. Everything that walks a tree recurses once for each level, so there must be a bound:
+//! [`DEPTH_MAX`]. A deeper object is reported as an error of that object; it must never read as an empty one.
 
 use serde_json::{Deserializer, Value, de::SliceRead};
 
-/// Number of levels that an object may have, itself included. Every walk over a tree has room for that on a stack of 2 MiB.
+/// Maximum number of levels of an object, itself included. Every walk over a tree fits into a stack of 2 MiB at this depth.
 pub const DEPTH_MAX: usize = 1024;
 /// Levels around an object in longer texts, such as lists.
 const AROUND: usize = 8;
-/// Number of levels that `serde_json` reads on its own.
+/// Number of levels that `serde_json` reads by default.
 const USUAL: usize = 127;
-/// Stack space for the reading of deep texts: a new stack is made where less is left.
+/// Stack space for reading deep texts: a new stack is allocated if less is left.
 const STACK_BYTES: usize = 4 << 20;
 
 /// Returns how deep the lists and maps of a JSON text are nested. Does not recurse.
@@ -34,18 +34,17 @@ pub fn depth(text: &[u8]) -> usize {
     deepest
 }
 
-/// Returns whether a JSON text may be nested deeper than this. A guess that is never wrong when it says no, and much faster
-/// than [`depth`].
+/// Returns whether a JSON text may be nested deeper than `max`. False is exact, true is a guess; much faster than [`depth`].
 pub(super) fn may_exceed(text: &[u8], max: usize) -> bool {
-    // Each level needs an opening and a closing sign. Counting is fast, as it does not depend on the order.
+    // Each level needs an opening and a closing character. Counting is fast, because it does not depend on the order.
     text.len() > max.saturating_mul(2)
         && text.iter().filter(|it| matches!(it, b'}' | b']')).count() > max
 }
 
-/// Reads a JSON text that may be as deep as a list of objects. `parse` is called again if the text is deeper than usual.
+/// Reads a JSON text as deep as a list of objects may be. `parse` is called again if the text is deeper than usual.
 ///
 /// # Errors
-/// Those of `parse`; or the text is nested too deep.
+/// Fails if `parse` fails, or if the text is nested too deep.
 pub fn read<'a, T>(
     text: &'a [u8],
     parse: impl Fn(&mut Deserializer<SliceRead<'a>>) -> Result<T, serde_json::Error>,
@@ -64,7 +63,7 @@ pub fn read<'a, T>(
     }
     if depth > DEPTH_MAX + AROUND {
         return Err(serde::de::Error::custom(format!(
-            "it is nested {depth} levels deep, and {DEPTH_MAX} are supported"
+            "it is nested {depth} levels deep; at most {DEPTH_MAX} are supported"
         )));
     }
     stacker::maybe_grow(STACK_BYTES, STACK_BYTES * 2, || {
@@ -77,7 +76,7 @@ pub fn read<'a, T>(
 /// Reads a JSON text as [`read`] does.
 ///
 /// # Errors
-/// As of [`read`].
+/// Fails as [`read`] does.
 pub fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
     read(text, |it| serde::Deserialize::deserialize(it))
 }

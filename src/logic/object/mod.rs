@@ -1,6 +1,6 @@
-//! An object as it came from the API: bytes until somebody looks.
+//! An object from the API: bytes until the body is needed.
 //!
-//! Every object of a watch stream passes here, most of them only for the header, so that is all that is parsed at once.
+//! All objects of watch streams are read here, most of them only for the header, so only the header is parsed at once.
 
 pub mod depth;
 mod read;
@@ -13,12 +13,12 @@ use serde_json::{Map, Value};
 
 use super::resource::Resource;
 
-/// One instance of a resource. The header is always parsed; the body only on first use, once.
+/// One object of a resource. The header is always parsed; the body only once, on first use.
 #[derive(Debug)]
 pub struct Object {
     header: Header,
     raw: Bytes,
-    /// How deep it is nested, if that is too deep.
+    /// Its nesting depth, if that is too deep.
     excess: Option<usize>,
     body: OnceLock<Arc<Value>>,
 }
@@ -26,15 +26,15 @@ pub struct Object {
 /// Why the body of an object cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// It is nested deeper than [`depth::DEPTH_MAX`].
-    #[error("it is nested {0} levels deep, and {max} are supported", max = depth::DEPTH_MAX)]
+    /// The object is nested deeper than [`depth::DEPTH_MAX`].
+    #[error("it is nested {0} levels deep; at most {max} are supported", max = depth::DEPTH_MAX)]
     Depth(usize),
-    /// It is not the JSON that API servers send.
+    /// The JSON is not what API servers send.
     #[error("its JSON is damaged")]
     Damaged,
 }
 
-/// What is needed of every object: enough to find its queue and to filter by metadata.
+/// The fields that every event needs: to find the queue of the object and to filter by metadata.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Header {
     /// `apiVersion`; empty when absent.
@@ -51,7 +51,7 @@ pub struct Header {
     pub resource_version: Option<String>,
     /// `metadata.creationTimestamp`
     pub creation_timestamp: Option<String>,
-    /// `metadata.deletionTimestamp`; present and empty counts as present.
+    /// `metadata.deletionTimestamp`; an empty string counts as present.
     pub deletion_timestamp: Option<String>,
     /// `metadata.finalizers`
     pub finalizers: Vec<String>,
@@ -81,14 +81,15 @@ impl Object {
     /// Reads the header; the body stays bytes.
     ///
     /// # Errors
-    /// When the bytes are not a JSON object. Odd content inside (null maps, wrong types) is not an error: it reads as absent.
+    /// Fails if the bytes are not a JSON object. Unexpected content inside (null maps, wrong types) is not an error: it counts as
+    /// absent.
     pub fn parse(raw: Bytes) -> Result<Self, serde_json::Error> {
         let header = read::header(&raw)?;
         let excess = read::excess(&raw);
         Ok(Object { header, raw, excess, body: OnceLock::new() })
     }
 
-    /// An object from a tree, for tests and for bodies that were computed.
+    /// Creates an object from a tree, for tests and for computed bodies.
     pub fn from_value(mut body: Value) -> Self {
         read::drop_managed_fields(&mut body);
         Object {
@@ -99,24 +100,24 @@ impl Object {
         }
     }
 
-    /// The bytes of what is of interest, for somebody who keeps it long; none if it was made from a tree.
+    /// Returns the bytes without managed fields, for long-term storage; empty if the object was created from a tree.
     ///
-    /// What comes from the network is a slice of a bigger buffer, and a tree takes several times the memory of its text.
+    /// Bytes from the network are a slice of a larger buffer, and a tree takes several times the memory of its text.
     pub fn essential_bytes(&self) -> Vec<u8> {
         read::without_managed_fields(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
     }
 
-    /// The parsed part.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// How many bytes it came in; zero for trees.
+    /// Returns the size of its text in bytes; zero for trees.
     pub fn size(&self) -> usize {
         self.raw.len()
     }
 
-    /// The tree, parsed on first use. `metadata.managedFields` never reaches it.
+    /// Returns the tree, parsed on first use. It never contains `metadata.managedFields`.
     ///
     /// Null if it cannot be read: check [`Object::problem`] first, and decide nothing from such a body.
     pub fn body(&self) -> &Arc<Value> {
@@ -126,7 +127,7 @@ impl Object {
         })
     }
 
-    /// Returns why the body cannot be read, if it cannot. Damaged JSON is noticed only when the body has been asked for.
+    /// Returns why the body cannot be read, if it cannot. Damaged JSON is detected only after a call of [`Object::body`].
     pub fn problem(&self) -> Option<Unreadable> {
         if let Some(depth) = self.excess {
             return Some(Unreadable::Depth(depth));
@@ -138,20 +139,21 @@ impl Object {
 }
 
 impl Header {
-    /// The header of an object in this text.
+    /// Reads the header of the object in this text.
     ///
     /// # Errors
-    /// As of [`Object::parse`].
+    /// Fails as [`Object::parse`] does.
     pub fn read(raw: &[u8]) -> Result<Self, serde_json::Error> {
         read::header(raw)
     }
 
-    /// Whether nothing holds a deleted object any more. This makes no version of its own: only its end will be seen.
+    /// Returns whether a deleted object has no finalizers left. The server creates no separate version for this: only the deletion
+    /// follows.
     pub fn is_released(&self) -> bool {
         self.deletion_timestamp.is_some() && self.finalizers.is_empty()
     }
 
-    /// The identity for logs.
+    /// Returns the identity for logs.
     pub fn reference(&self) -> ObjectRef {
         ObjectRef {
             api_version: self.api_version.clone(),
@@ -162,7 +164,7 @@ impl Header {
         }
     }
 
-    /// The same of an object of this resource: items of lists may lack their kind.
+    /// Returns the identity of an object of this resource: items of lists may lack their kind.
     pub fn reference_in(&self, resource: &Resource) -> ObjectRef {
         let mut reference = self.reference();
         if reference.kind.is_empty() {

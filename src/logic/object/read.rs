@@ -1,6 +1,6 @@
-//! Parsing of objects in one pass, without trees of what nobody looks at.
+//! Parses objects in one pass, without building trees of unused parts.
 //!
-//! Tolerant: a field of an unexpected type reads as absent, of a repeated key the last one counts.
+//! Tolerant: a field of an unexpected type counts as absent; of repeated keys the last one wins.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -15,12 +15,12 @@ use super::{
     tree::{self, MANAGED_FIELDS},
 };
 
-/// The header; the rest is only checked to be JSON. Fails if the whole is not an object.
+/// Reads the header; the rest is only checked to be JSON. Fails if the text is not an object.
 pub(super) fn header(raw: &[u8]) -> Result<Header, serde_json::Error> {
     depth::read(raw, |it| it.deserialize_map(HeaderVisitor))
 }
 
-/// How deep an object is nested, if that is too deep. Managed fields repeat the nesting, and are not read.
+/// Returns the nesting depth if it is too deep. Managed fields repeat the nesting, and are not read.
 pub(super) fn excess(raw: &[u8]) -> Option<usize> {
     if !depth::may_exceed(raw, depth::DEPTH_MAX) || depth::depth(raw) <= depth::DEPTH_MAX {
         return None;
@@ -32,15 +32,15 @@ pub(super) fn excess(raw: &[u8]) -> Option<usize> {
     Some(depth).filter(|it| *it > depth::DEPTH_MAX)
 }
 
-/// The header of a tree; empty if it is not a map.
+/// Returns the header of a tree; empty if it is not a map.
 pub(super) fn header_of(body: &Value) -> Header {
     body.deserialize_map(HeaderVisitor).unwrap_or_default()
 }
 
-/// The tree without managed fields.
+/// Returns the tree without managed fields.
 pub(super) fn body(raw: &[u8]) -> Result<Value, serde_json::Error> {
     match depth::read(raw, |it| tree::whole(it)) {
-        // They may be the reason.
+        // The managed fields may be the reason.
         Err(_) if depth::may_exceed(raw, depth::DEPTH_MAX) => {
             depth::read(&without_managed_fields(raw)?, |it| tree::whole(it))
         }
@@ -55,9 +55,9 @@ pub(super) fn drop_managed_fields(body: &mut Value) {
     }
 }
 
-/// The same JSON text without the managed fields; nothing else of it changes, but the space around.
+/// Returns the same JSON text without the managed fields; only whitespace may change otherwise.
 ///
-/// Kept as texts: parts that nobody reads are only copied.
+/// Works on raw texts: unused parts are only copied.
 pub(super) fn without_managed_fields(raw: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     if raw.is_empty() {
         return Ok(Vec::new());
@@ -81,7 +81,7 @@ pub(super) fn without_managed_fields(raw: &[u8]) -> Result<Vec<u8>, serde_json::
     Ok(text)
 }
 
-/// The items of a map as they are written.
+/// The items of a map in their raw form.
 struct Items<'a>(Vec<Item<'a>>);
 
 type Item<'a> = (Cow<'a, str>, &'a RawValue);
@@ -185,7 +185,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
     }
 }
 
-/// Something that is made of one type of JSON, and is empty when it finds another.
+/// A part of a header that is read from one JSON type, and is empty for any other type.
 trait Part: Default {
     fn of_text(_: &str) -> Self {
         Self::default()
@@ -211,7 +211,7 @@ struct Texts(Vec<String>);
 #[derive(Default)]
 struct Entries(Map<String, Value>);
 
-/// All of a header but the top-level fields.
+/// All fields of a header except the top-level ones.
 #[derive(Default)]
 struct Metadata(Header);
 

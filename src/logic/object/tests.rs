@@ -1,4 +1,4 @@
-//! Claims about reading.
+//! Reading of objects.
 
 use serde_json::json;
 
@@ -64,7 +64,7 @@ fn the_essential_bytes_lack_nothing_but_managed_fields() {
 }
 
 #[test]
-fn odd_content_reads_as_absent() {
+fn unexpected_content_reads_as_absent() {
     let body = json!({
         "apiVersion": 1, "kind": ["x"],
         "metadata": {
@@ -92,13 +92,13 @@ fn the_order_of_keys_is_kept() {
 }
 
 #[test]
-fn what_is_not_an_object_is_an_error() {
+fn a_value_that_is_not_an_object_is_an_error() {
     for text in ["", "[]", "1", "{", "{} {}", r#"{"metadata":{"name":"n"}"#] {
         assert!(Object::parse(Bytes::from_static(text.as_bytes())).is_err(), "{text}");
     }
 }
 
-/// An object with so many levels, itself included.
+/// Returns an object with this number of levels, itself included.
 fn of_levels(levels: usize) -> Bytes {
     let inner = levels - 1;
     format!(
@@ -147,7 +147,7 @@ fn damaged_json_is_a_problem_and_no_empty_object() {
     assert_eq!(object.problem(), Some(Unreadable::Damaged));
 }
 
-/// What the operator does with a body must not need more stack than the threads of tests have.
+/// Processing a body must not need more stack than test threads have.
 #[test]
 fn the_deepest_body_can_be_compared_copied_and_stored() {
     use crate::logic::{diff, diffbase, essence, json as state};

@@ -1,26 +1,26 @@
-//! Trees of objects without managed fields, made in one pass: parts that nobody looks at are only skipped.
+//! Trees of objects without managed fields, built in one pass: unused parts are skipped.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Written at every change by every client, longer than the rest of many objects, and of no use to operators.
+/// Every client updates them on every change; they are longer than the rest of many objects, and operators do not use them.
 pub(super) const MANAGED_FIELDS: &str = "managedFields";
 
-/// The tree of an object as it is.
+/// Reads an object as a tree, including nulls.
 pub(super) fn whole<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
     Tree::<true>(Place::Object).deserialize(object)
 }
 
-/// The tree of an object without fields that are null.
+/// Reads an object as a tree without fields that are null.
 pub(in crate::logic) fn without_nulls<'de, D: Deserializer<'de>>(
     object: D,
 ) -> Result<Value, D::Error> {
     Tree::<false>(Place::Object).deserialize(object)
 }
 
-/// Where in an object we are while its tree is made.
+/// The position in an object while its tree is built.
 #[derive(Clone, Copy)]
 enum Place {
     Object,
@@ -29,7 +29,7 @@ enum Place {
 }
 
 impl Place {
-    /// `None`: what is there is left out.
+    /// Returns the position below a key; `None` if its value is left out.
     fn below(self, key: &str) -> Option<Self> {
         match self {
             Place::Object if key == "metadata" => Some(Place::Metadata),
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-/// Makes one value of the tree. The parameter decides at compile time, as every object passes here.
+/// Builds one value of the tree. The parameter is resolved at compile time, because every object is read here.
 struct Tree<const WITH_NULLS: bool>(Place);
 
 impl<'de, const WITH_NULLS: bool> DeserializeSeed<'de> for Tree<WITH_NULLS> {
@@ -101,7 +101,7 @@ impl<'de, const WITH_NULLS: bool> Visitor<'de> for Tree<WITH_NULLS> {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                // Nothing below is looked at: the shortest way.
+                // Nothing below needs a check: the fastest path.
                 Some(Place::Inside) if WITH_NULLS => map.next_value()?,
                 Some(place) => map.next_value_seed(Self(place))?,
             };

@@ -1,15 +1,15 @@
-//! Who wanted what of a patch that several handlers have filled one after another.
+//! Attributes the parts of a patch that several handlers have filled one after another.
 
 use serde_json::{Map, Value};
 
 use super::{Patch, Transformation};
 
-/// The patch as each of its authors left it. An author is a number that the caller gives.
+/// The state of the patch after each of its authors. An author is a number that the caller assigns.
 #[derive(Clone, Debug, Default)]
 pub struct Authors(Vec<(Option<usize>, Patch)>);
 
 impl Authors {
-    /// Notes that what is new in the patch is of this author; `None` if it is of no handler.
+    /// Attributes what is new in the patch to this author; `None` if it belongs to no handler.
     pub fn note(&mut self, author: Option<usize>, patch: &Patch) {
         let is_known = self.0.last().map_or(patch.is_empty(), |(_, last)| last == patch);
         if !is_known {
@@ -17,7 +17,7 @@ impl Authors {
         }
     }
 
-    /// Adds the authors of another patch, which is added to this one. Their numbers begin with `first` from now on.
+    /// Adds the authors of a newer patch. Their numbers are increased by `first`.
     pub fn absorb(&mut self, before: &Patch, newer: Authors, first: usize) {
         for (author, after) in newer.0 {
             let mut both = before.clone();
@@ -26,7 +26,7 @@ impl Authors {
         }
     }
 
-    /// Splits a merge-patch by its authors, in their order. A value that several have set is of the last one.
+    /// Splits a merge-patch by its authors, in their order. A value that several have set belongs to the last one.
     pub fn split(&self, merge: &Map<String, Value>) -> Vec<(Option<usize>, Map<String, Value>)> {
         let mut rest = merge.clone();
         let nothing = Map::new();
@@ -53,7 +53,7 @@ impl Authors {
     }
 }
 
-/// Takes those values out of `rest` that differ between two states of a merge-patch.
+/// Removes from `rest` the values that differ between two states of a merge-patch, and returns them.
 fn take_changed(
     before: &Map<String, Value>,
     after: &Map<String, Value>,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transformation_is_of_the_one_who_added_it() {
+    fn a_transformation_belongs_to_its_author() {
         let mut authors = Authors::default();
         let condition = |kind: &str| Transformation::Condition(Change::Remove(kind.into()).into());
         let mut patch = Patch::default();

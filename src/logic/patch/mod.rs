@@ -1,7 +1,7 @@
-//! A patch under construction: what one cycle wants to change on its object.
+//! A patch under construction: the changes that one cycle makes to its object.
 //!
-//! The contract is `tests/vectors/json-patches.json`. The merge-patch is sent as it is; transformations are applied to the
-//! freshest body that is known, and the difference is sent as operations. After: `handling/patching.rs`.
+//! The contract is `tests/vectors/json-patches.json`. The merge-patch is sent unchanged; transformations are applied to the latest
+//! known body, and the difference is sent as operations. After: `handling/patching.rs`.
 
 use std::{fmt, sync::Arc};
 
@@ -20,7 +20,7 @@ mod authors;
 
 pub use self::authors::Authors;
 
-/// Where servers keep what they drop when it is empty.
+/// The fields that servers drop when they are empty.
 const DROPPED_WHEN_EMPTY: [[&str; 2]; 3] =
     [["metadata", "annotations"], ["metadata", "labels"], ["metadata", "finalizers"]];
 
@@ -29,9 +29,9 @@ const DROPPED_WHEN_EMPTY: [[&str; 2]; 3] =
 pub struct Patch {
     /// RFC 7386: nulls delete.
     pub merge: Map<String, Value>,
-    /// Applied in order to the freshest known body; the difference is sent as an RFC 6902 patch.
+    /// Applied in order to the latest known body; the difference is sent as an RFC 6902 patch.
     pub transformations: Vec<Transformation>,
-    /// What these change outside of the status was accepted already: only their part of the status is still to be sent.
+    /// Their changes outside of the status were already accepted: only their part of the status is still to be sent.
     pub is_main_applied: bool,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Transformation {
 }
 
 impl Transformation {
-    /// Returns whether it is of the operator itself, and not of a script.
+    /// Returns whether it belongs to the operator itself, and not to a script.
     pub fn is_own(&self) -> bool {
         match self {
             Transformation::BlockDeletion(_) | Transformation::AllowDeletion(_) => true,
@@ -75,12 +75,12 @@ impl Transformation {
 }
 
 impl Patch {
-    /// Whether there is nothing to send.
+    /// Returns whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.merge.is_empty() && self.transformations.is_empty()
     }
 
-    /// Adds what is to be sent after what is in it already.
+    /// Adds a newer patch, to be sent after the existing content.
     pub fn add(&mut self, newer: Patch) {
         compose(&mut self.merge, newer.merge);
         for transformation in newer.transformations {
@@ -93,7 +93,7 @@ impl Patch {
         }
     }
 
-    /// Changes a condition. What was to become of it before is forgotten, so that a status that comes back has never changed.
+    /// Changes a condition. Replaces an earlier change of it, so that a status that is set back does not count as changed.
     pub fn change_condition(&mut self, change: Change) {
         let kind = change.kind();
         let earlier = self.transformations.iter().position(
@@ -106,9 +106,9 @@ impl Patch {
         }
     }
 
-    /// The conditions of an object as they will be when this is sent: the body of one that has nothing else.
+    /// Returns the conditions of an object as they will be after this patch is sent, in a body without other fields.
     ///
-    /// Functions of scripts are not asked, as they are called when it is sent.
+    /// Functions of scripts are not included: they are called when the patch is sent.
     pub fn conditions_of(&self, body: &Value) -> Value {
         let place = ["status", "conditions"];
         let in_patch = fields::get_in(&self.merge, &place);
@@ -125,13 +125,13 @@ impl Patch {
         shown
     }
 
-    /// Leaves out what a server refuses of an object that is being deleted: new finalizers.
+    /// Removes what servers reject for objects that are being deleted: new finalizers.
     pub fn admit_deletion(&mut self) {
         self.transformations.retain(|it| !matches!(it, Transformation::BlockDeletion(_)));
     }
 }
 
-/// Adds a finalizer if it is not there. What is not a list of finalizers is replaced by one.
+/// Adds a finalizer if it is absent. A value that is not a list of finalizers is replaced by one.
 pub fn block_deletion(body: &mut Value, finalizer: &str) {
     let path = ["metadata", "finalizers"];
     let Some(body) = body.as_object_mut() else { return };
@@ -143,14 +143,14 @@ pub fn block_deletion(body: &mut Value, finalizer: &str) {
     fields::put(body, &path, Value::Array(finalizers));
 }
 
-/// Removes a finalizer, also if it is there several times, and with it what becomes empty.
+/// Removes all occurrences of a finalizer, and the list and maps that become empty.
 pub fn allow_deletion(body: &mut Value, finalizer: &str) {
     let path = ["metadata", "finalizers"];
     let Some(body) = body.as_object_mut() else { return };
     let Some(present) = fields::get_in(body, &path).and_then(Value::as_array) else { return };
     let left: Vec<Value> = present.iter().filter(|it| *it != finalizer).cloned().collect();
     if left.is_empty() {
-        // The list is there, so all above it are maps.
+        // The list exists, so everything above it is a map.
         fields::remove(body, &path).unwrap_or_default();
     } else if left.len() != present.len() {
         fields::put(body, &path, Value::Array(left));
@@ -159,7 +159,7 @@ pub fn allow_deletion(body: &mut Value, finalizer: &str) {
 
 /// Adds a newer merge-patch to one that was not sent yet.
 ///
-/// Not quite the same as sending both: where the older one removes a map and the newer one fills it, what was in it stays.
+/// Not exactly the same as sending both: where the older one removes a map and the newer one fills it, its old content stays.
 pub fn compose(older: &mut Map<String, Value>, newer: Map<String, Value>) {
     for (key, value) in newer {
         match (older.get_mut(&key), value) {
@@ -171,7 +171,7 @@ pub fn compose(older: &mut Map<String, Value>, newer: Map<String, Value>) {
 
 /// Applies a merge-patch for a conversion to operations.
 ///
-/// Unlike in RFC 7386, a null also removes the maps above it that become empty, and an empty map makes nothing.
+/// Unlike in RFC 7386, a null also removes the maps above it that become empty, and an empty map creates nothing.
 pub fn apply_merge(body: &mut Value, merge: &Map<String, Value>) {
     if let Some(body) = body.as_object_mut() {
         apply_merge_at(body, merge, &mut Vec::new());
@@ -186,7 +186,7 @@ fn apply_merge_at<'a>(
     for (key, value) in merge {
         path.push(key);
         match value {
-            // Below something that is not a map there is nothing to remove.
+            // Below a value that is not a map there is nothing to remove.
             Value::Null => fields::remove(body, path).unwrap_or_default(),
             Value::Object(below) => apply_merge_at(body, below, path),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -197,7 +197,7 @@ fn apply_merge_at<'a>(
     }
 }
 
-/// RFC 6902 operations that turn one body into the other.
+/// Returns the RFC 6902 operations that turn one body into the other.
 pub fn operations(before: &Value, after: &Value) -> Vec<PatchOperation> {
     json_patch::diff(before, after).0
 }
@@ -210,7 +210,7 @@ pub fn split_status(operations: Vec<PatchOperation>) -> (Vec<PatchOperation>, Ve
     })
 }
 
-/// What was sent and is not in the response: most often fields that the schema of the resource does not know.
+/// Returns what was sent but is missing from the response: most often fields that the schema of the resource does not have.
 pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
     let mut left = diff::scoped(&Value::Object(merge.clone()), response, Scope::Left);
     left.retain(|it| {
@@ -220,7 +220,7 @@ pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
     left
 }
 
-/// Whether a server that takes it has nothing to keep: the last annotation may be deleted, too.
+/// Returns whether a server that accepts this value stores nothing: the last annotation may be deleted, too.
 fn leaves_nothing(sent: &Value) -> bool {
     sent.as_object().map_or_else(|| !json::truthy(sent), |sent| sent.values().all(Value::is_null))
 }

@@ -1,46 +1,46 @@
-//! How an operator, or a person at a terminal, is called among its peers.
+//! The identity of an operator, or of a person at a terminal, among its peers.
 
 use jiff::Timestamp;
 
-/// The symbols of the random part; those of Kopf, which has no `g`.
+/// The characters of the random part, as in Kopf, which has no `g`.
 const SYMBOLS: &[u8] = b"abcdefhijklmnopqrstuvwxyz0123456789";
 
-/// Endings of host names that say nothing.
+/// Domains of host names that identify nothing.
 const SUFFIXES: [&str; 2] = [".local", ".localdomain"];
 
-/// Where the process runs.
+/// The environment of the process.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// `POD_ID`
     pub pod: Option<String>,
     /// The user's name.
     pub user: String,
-    /// The name of the machine, as the system tells.
+    /// The host name that the system reports.
     pub host: String,
-    /// Its names in the order of a lookup; addresses may be among them.
+    /// The names of the host in the order of a lookup; may contain addresses.
     pub aliases: Vec<String>,
 }
 
-/// When the process started, and three random numbers.
+/// The start of the process, and three random numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// The start.
+    /// The time of the start.
     pub start: Timestamp,
-    /// Anything.
+    /// Any numbers.
     pub random: [u8; 3],
 }
 
-/// The names of one process.
+/// The identities of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Among peers: `user@host/start/random`, or the pod.
+    /// The key among peers: `user@host/start/random`, or the pod.
     pub peer: String,
-    /// Never that of another process, also not of the one before in the same pod.
+    /// Unique to this process, also among processes of the same pod.
     pub process: String,
 }
 
 impl Identity {
-    /// The names of an operator.
+    /// Returns the identities of an operator.
     pub fn of_operator(around: &Surroundings, moment: Moment) -> Self {
         let start = moment.start.strftime("%Y%m%d%H%M%S");
         let symbol = |it: &u8| SYMBOLS.get(usize::from(*it) % SYMBOLS.len()).copied();
@@ -50,18 +50,18 @@ impl Identity {
         Identity { peer: around.pod.clone().unwrap_or_else(|| process.clone()), process }
     }
 
-    /// The name of a person: the same at each call.
+    /// Returns the identity of a person: the same at each call.
     pub fn of_person(around: &Surroundings) -> String {
         around.pod.clone().unwrap_or_else(|| format!("{}@{}", around.user, host(around)))
     }
 
-    /// The name of all replicas together that elect a leader: for other operators they are one.
+    /// Returns the common identity of all replicas with leader election: other operators see them as one.
     pub fn of_replicas(namespace: &str, lease: &str) -> String {
         format!("leader@{namespace}/{lease}")
     }
 }
 
-/// The names of a machine as a lookup in this text of `/etc/hosts` gives them, from its name to its address and back.
+/// Returns the aliases of a host from the text of `/etc/hosts`, as a lookup finds them: from the name to its address and back.
 pub fn aliases(hosts: &str, host: &str) -> Vec<String> {
     let lines = || {
         let texts = hosts.lines().map(|it| it.split('#').next().unwrap_or_default());
@@ -73,7 +73,7 @@ pub fn aliases(hosts: &str, host: &str) -> Vec<String> {
     found.into_iter().flatten().skip(1).map(str::to_owned).collect()
 }
 
-/// The name of a user with this number in this text of `/etc/passwd`.
+/// Returns the name of the user with this number from the text of `/etc/passwd`.
 pub fn user(passwd: &str, number: u32) -> Option<String> {
     let fields = |line: &str| {
         let mut fields = line.split(':');
@@ -83,7 +83,7 @@ pub fn user(passwd: &str, number: u32) -> Option<String> {
     passwd.lines().find_map(fields)
 }
 
-/// The name that tells the most.
+/// Returns the most specific name of the host.
 fn host(around: &Surroundings) -> &str {
     let names = || {
         let all = around.aliases.iter().map(String::as_str);

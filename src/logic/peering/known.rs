@@ -1,7 +1,8 @@
-//! The records of one peering object, and for how long each of them counts.
+//! The records of one peering object, and how long each of them is valid.
 //!
-//! No clock is trusted but our own: a peer is alive until its record has not changed for its lifetime. Moments are times since some start;
-//! the stamp in a record counts only when the record is seen for the first time, so that a start does not wait for old records.
+//! Only the local clock is trusted: a peer is alive until its record has not changed for its lifetime. Moments are times since some
+//! start; the stamp in a record is used only when the record is first seen, so that an operator does not wait for old records when
+//! it starts.
 
 use std::time::Duration;
 
@@ -18,19 +19,20 @@ pub struct KnownPeers(IndexMap<String, Known>);
 /// One record.
 #[derive(Debug)]
 struct Known {
-    /// As it was read.
+    /// The record in its raw form.
     entry: Value,
     peer: Peer,
-    /// Whether the object still has it. One that was removed is remembered for its lifetime: if it is written again, its writer lives.
+    /// Whether the object still has the record. A removed record is remembered for its lifetime: if it is written again, its writer
+    /// is alive.
     is_present: bool,
-    /// The peer is dead from this moment on, unless the record changes before.
+    /// The peer is considered dead from this time on, unless the record changes before.
     dead_at: Duration,
-    /// Nobody has renewed the record for its lifetime at this moment. It differs from `dead_at` only before the first change.
+    /// When the record will not have been renewed for its lifetime. Differs from `dead_at` only before the first change.
     abandoned_at: Duration,
 }
 
 impl KnownPeers {
-    /// Takes note of the records of an object, read now; `wall` is compared with the stamps of those that are new.
+    /// Updates the records from an object that was read now; `wall` is compared with the stamps of new records.
     pub fn update(&mut self, body: &Value, wall: Timestamp, now: Duration) {
         self.0.retain(|_, it| now < it.abandoned_at || it.is_present);
         self.0.values_mut().for_each(|it| it.is_present = false);
@@ -63,13 +65,13 @@ impl KnownPeers {
         self.present().map(|it| &it.peer)
     }
 
-    /// Returns those that count, each with the moment at which it does not any more.
+    /// Returns the valid records, each with the time of its expiration.
     pub fn live(&self, now: Duration) -> impl Iterator<Item = (&Peer, Duration)> {
         let live = self.present().filter(move |it| now < it.dead_at);
         live.map(|it| (&it.peer, it.dead_at))
     }
 
-    /// Returns those that nobody has renewed for their lifetime.
+    /// Returns the records that were not renewed for their lifetime.
     pub fn abandoned(&self, now: Duration) -> impl Iterator<Item = &Peer> {
         let abandoned = self.present().filter(move |it| it.abandoned_at <= now);
         abandoned.map(|it| &it.peer)

@@ -1,4 +1,4 @@
-//! Other operators of the same objects: what each writes into the peering object, and what follows for us.
+//! Other operators of the same objects: the records in the peering object, and whether this operator must pause.
 //!
 //! The objects are Kopf's, so that operators in Python and in scripts pause for each other.
 
@@ -22,22 +22,22 @@ pub use identity::{Identity, Moment, Surroundings, aliases, user};
 pub use known::KnownPeers;
 pub use peer::Peer;
 pub use places::{GROUPS, Place, is_peering, kind, places, plural, resources};
-pub use verdict::{Standing, Verdict, judge};
+pub use verdict::{OwnState, Verdict, judge};
 
-/// The bounds of the random part of the period: so many seconds before it expires, a record is renewed.
+/// The bounds of the random margin, in seconds: a record is renewed this long before it expires.
 pub const MARGIN_SECONDS: std::ops::RangeInclusive<u64> = 5..=10;
 
-/// The blocker of a mandatory peering whose resource is not there.
+/// The reason of a pause if the resource of a mandatory peering is missing.
 pub const NO_RESOURCE: &str = "peering CRD is missing";
 
-/// The pause between two renewals of our record. `margin` is a random number of [`MARGIN_SECONDS`].
+/// Returns the pause between two renewals of our record. `margin` is a random number within [`MARGIN_SECONDS`].
 pub fn period(lifetime: Duration, margin: u64) -> Duration {
     const SHORTEST: Duration = Duration::from_secs(1);
     let early = lifetime.saturating_sub(Duration::from_secs(margin));
     early.max(SHORTEST).min(lifetime).max(SHORTEST)
 }
 
-/// The merge patch that announces an operator, or renews its record.
+/// Returns the merge-patch that announces an operator, or renews its record.
 pub fn announcement(identity: &str, record: &Record, now: Timestamp) -> Value {
     let mut entry = Map::new();
     entry.insert("priority".into(), record.priority.into());
@@ -50,37 +50,37 @@ pub fn announcement(identity: &str, record: &Record, now: Timestamp) -> Value {
     status(std::iter::once((identity, entry.into())))
 }
 
-/// The merge patch that removes records.
+/// Returns the merge-patch that removes records.
 pub fn removal<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
     status(identities.into_iter().map(|it| (it, Value::Null)))
 }
 
-/// What an operator says about itself.
+/// The record of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// The stronger one works.
+    /// The operator with the highest priority works; the others pause.
     pub priority: i64,
-    /// How long the record counts.
+    /// How long the record is valid.
     pub lifetime: Duration,
-    /// For people.
+    /// A note for people.
     pub message: Option<String>,
 }
 
-/// The name of the blocker of one peering object.
+/// Returns the name of the pause that one peering object causes.
 ///
-/// Both groups of a cluster may have the object; their blockers must not be taken for each other.
+/// Both API groups of a cluster may have the object; their pauses must be distinguishable.
 pub fn blocker(name: &str, group: &str, namespace: Option<&str>) -> String {
     let place = namespace.unwrap_or("None");
     let legacy = if group == GROUPS[0] { String::new() } else { format!(" of {group}") };
     format!("{name}@{place}{legacy}")
 }
 
-/// `cluster-wide`, or the namespace.
-pub fn whereabouts(namespace: Option<&str>) -> String {
+/// Returns `cluster-wide`, or the namespace for messages.
+pub fn scope_text(namespace: Option<&str>) -> String {
     namespace.map_or_else(|| "cluster-wide".to_owned(), |it| format!("in '{it}'"))
 }
 
-/// Whole seconds, since Kopf cuts fractions; a record that is there lives for a second at least.
+/// Returns whole seconds, rounded up since Kopf cuts fractions; at least one.
 fn whole_seconds(lifetime: Duration) -> u64 {
     let up = u64::from(lifetime.subsec_nanos() > 0);
     lifetime.as_secs().saturating_add(up).max(1)

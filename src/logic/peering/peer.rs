@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use crate::logic::{progress, python_text};
 
-/// How long a record counts that does not say so, in seconds.
+/// The default lifetime of a record, in seconds.
 const LIFETIME_SECONDS: i64 = 60;
 
-/// An operator, or a person who wants operators to pause.
+/// An operator, or a person who requests operators to pause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
     /// Its key.
     pub identity: String,
-    /// The stronger one works.
+    /// The operator with the highest priority works.
     pub priority: i64,
-    /// How long the record counts, in seconds.
+    /// How long the record is valid, in seconds.
     pub lifetime: i64,
     /// When it was written.
     pub lastseen: Timestamp,
-    /// What a person has to say about it.
+    /// The note of a person.
     pub message: Option<String>,
 }
 
 impl Peer {
-    /// All records of a status. Whatever is no record is none; what is missing or odd in one has its default.
+    /// Returns all records of a status. Invalid entries are skipped; missing or invalid fields get their defaults.
     pub fn all_of(body: &Value, now: Timestamp) -> Vec<Peer> {
         let entries = body.get("status").and_then(Value::as_object);
         let records = entries.into_iter().flatten().filter_map(|(identity, entry)| {
@@ -48,7 +48,7 @@ impl Peer {
         Duration::from_secs(u64::try_from(self.lifetime).unwrap_or_default())
     }
 
-    /// Returns how long the record counts by its own stamp.
+    /// Returns how long the record is still valid by its own stamp.
     pub fn time_left(&self, now: Timestamp) -> Duration {
         let age = now.duration_since(self.lastseen);
         let left = SignedDuration::from_secs(self.lifetime).checked_sub(age);
@@ -56,7 +56,7 @@ impl Peer {
     }
 }
 
-/// A number without its fraction, or a text of one.
+/// Reads a number without its fraction, or a string of one.
 fn whole(value: &Value) -> Option<i64> {
     let float = || value.as_f64().and_then(|it| format!("{:.0}", it.trunc()).parse().ok());
     let text = || value.as_str().and_then(|it| it.trim().parse().ok());
@@ -64,7 +64,7 @@ fn whole(value: &Value) -> Option<i64> {
 }
 
 impl fmt::Display for Peer {
-    /// As Kopf shows it; a message comes last.
+    /// Formats the peer as Kopf does; a message comes last.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Peer { identity, priority, lifetime, .. } = self;
         let lastseen = progress::touch_stamp(self.lastseen);

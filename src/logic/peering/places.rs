@@ -1,10 +1,10 @@
-//! Where peering objects are: the resources of both groups, in the namespaces that are served.
+//! Where peering objects are: the resources of both API groups, in the namespaces that are served.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::logic::resource::Resource;
 
-/// The API groups of peering objects; where a cluster has both, both are used.
+/// The API groups of peering objects; if a cluster has both, both are used.
 pub const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
 
 const VERSION: &str = "v1";
@@ -12,12 +12,12 @@ const VERSION: &str = "v1";
 /// A resource, and the namespace of its object; `None`: cluster-wide.
 pub type Place = (Resource, Option<Arc<str>>);
 
-/// The kind of peering objects of operators of the whole cluster, or of single namespaces.
+/// Returns the kind of peering objects: cluster-wide, or of single namespaces.
 pub fn kind(clusterwide: bool) -> &'static str {
     if clusterwide { "ClusterKopfPeering" } else { "KopfPeering" }
 }
 
-/// Its plural name.
+/// Returns the plural name of the kind.
 pub fn plural(clusterwide: bool) -> &'static str {
     if clusterwide { "clusterkopfpeerings" } else { "kopfpeerings" }
 }
@@ -28,7 +28,7 @@ pub fn is_peering(resource: &Resource) -> bool {
         && [true, false].map(plural).contains(&resource.plural.as_str())
 }
 
-/// The peering resources of a cluster, the usual group first.
+/// Returns the peering resources of a cluster, those of the default group first.
 pub fn resources(known: &[Resource], clusterwide: bool) -> Vec<&Resource> {
     let of_group = |group: &str| {
         known.iter().find(|it| {
@@ -38,7 +38,7 @@ pub fn resources(known: &[Resource], clusterwide: bool) -> Vec<&Resource> {
     GROUPS.into_iter().filter_map(of_group).collect()
 }
 
-/// Where to meet others. `namespaces` are those that are served; `None`: the whole cluster.
+/// Returns where the peering objects are. `namespaces` are those that are served; `None`: the whole cluster.
 pub fn places(
     known: &[Resource],
     clusterwide: bool,

@@ -1,40 +1,40 @@
-//! What the records of a peering object mean for us.
+//! Decides what the records of a peering object mean for this operator.
 
 use std::time::Duration;
 
 use super::{KnownPeers, Peer};
 use crate::logic::outcome::{LogLevel, LogLine};
 
-/// How we stand among the others.
+/// The state of this operator among its peers.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct OwnState<'a> {
     /// Our own key.
     pub identity: &'a str,
     /// Our own priority.
     pub priority: i64,
-    /// Whether others of the same priority share the work with us, as shards.
+    /// Whether operators of the same priority share the objects, as shards.
     pub shares: bool,
-    /// Whether we are paused because of this peering object.
+    /// Whether this operator is paused because of this peering object.
     pub is_paused: bool,
 }
 
-/// What follows from the records.
+/// The consequences of the records.
 #[derive(Debug, PartialEq)]
 pub struct Verdict {
-    /// Records to remove: nobody has renewed them for their lifetime.
+    /// Records to remove: they were not renewed for their lifetime.
     pub dead: Vec<String>,
-    /// Whether to be paused from now on.
+    /// Whether to pause from now on.
     pub pause: bool,
-    /// For the log.
+    /// Log lines.
     pub lines: Vec<LogLine>,
-    /// When the first of those we pause for is dead, unless its record changes before.
+    /// When the first of the peers that cause the pause will be dead, unless its record changes before.
     pub look_again: Option<Duration>,
-    /// Whether our own record is there.
+    /// Whether the object has our own record.
     pub is_announced: bool,
 }
 
-/// Judges the records as they are now.
-pub fn judge(known: &KnownPeers, own: Standing<'_>, now: Duration) -> Verdict {
+/// Decides by the records as they are now.
+pub fn judge(known: &KnownPeers, own: OwnState<'_>, now: Duration) -> Verdict {
     let is_own = |it: &Peer| it.identity == own.identity;
     let is_announced = known.live(now).any(|(it, _)| is_own(it));
     let others = || known.live(now).filter(|(it, _)| !is_own(it));

@@ -1,7 +1,7 @@
-//! What an object remembers about one of its handlers.
+//! The progress of one handler on one object.
 //!
-//! The contract is `tests/vectors/progress-records.json`. The state of all handlers together is in `logic/state/`.
-//! Before: [`Outcome`]s of calls. After: a patch of the object.
+//! The contract is `tests/vectors/progress-records.json`. The progress of all handlers together is in `logic/state/`. Before: the
+//! [`Outcome`]s of calls. After: a patch of the object.
 
 mod stamp;
 mod storage;
@@ -15,36 +15,36 @@ pub use self::stamp::{format_stamp, parse_stamp, touch_stamp};
 pub use self::storage::{any, fetch, purge, store, touch};
 use super::{corrupt::CorruptState, json, outcome::Outcome};
 
-/// Starts that are further in the future than this were written by a clock that was ahead; clocks of replicas may differ a little.
+/// A start further in the future was written by a clock that was ahead; clocks of replicas may differ a little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
-/// The longest stored message: annotations have little room, and the log has the whole text.
+/// Maximum length of a stored message: annotations are limited, and the log has the full text.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// The progress of one handler. Kept while its cause is not finished.
+/// The progress of one handler. Stored until its cause is finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// When the handler was first selected; not when it was first called.
     pub started: Timestamp,
-    /// When it was finished; set once.
+    /// When it finished; set once.
     pub stopped: Option<Timestamp>,
-    /// Not to be called before.
+    /// Not to be called before this time.
     pub delayed: Option<Timestamp>,
-    /// The reason it is called for, as text: other versions may know other reasons. `None` matches any.
+    /// The reason it is called for, as a string: other versions may have other reasons. `None` matches any.
     pub purpose: Option<String>,
-    /// How many attempts are behind us; the number of the next one.
+    /// The number of attempts so far, which is also the number of the next one.
     pub retries: u64,
-    /// Finished well.
+    /// Finished successfully.
     pub success: bool,
     /// Finished with an error.
     pub failure: bool,
-    /// The text of the last error.
+    /// The message of the last error.
     pub message: Option<String>,
-    /// Ids of all sub-handlers ever seen, of all levels below; sorted.
+    /// Ids of all sub-handlers ever declared, on all levels below; sorted.
     pub subrefs: Vec<String>,
 }
 
 impl Record {
-    /// Of a handler that was never called.
+    /// Creates the record of a handler that was never called.
     pub fn new(now: Timestamp, purpose: Option<&str>) -> Self {
         Record {
             started: now,
@@ -59,10 +59,10 @@ impl Record {
         }
     }
 
-    /// Reads what [`fetch`] found for the handler `id`.
+    /// Reads the result of [`fetch`] for the handler `id`.
     ///
-    /// Absent fields get their defaults; unknown ones are ignored. Only timestamps can be wrong. If the handler starts in the future,
-    /// the clock that wrote it was ahead: then it starts now, and its delay is as long as it was meant to be.
+    /// Absent fields get their defaults; unknown ones are ignored. Only timestamps can be invalid. If the start is in the future,
+    /// the clock that wrote it was ahead: then the handler starts now, and its delay keeps its original length.
     pub fn parse(id: &str, stored: &Value, now: Timestamp) -> Result<Self, CorruptState> {
         let Some(stored) = stored.as_object() else {
             let place = format!("the progress of handler '{id}'");
@@ -94,7 +94,7 @@ impl Record {
         })
     }
 
-    /// As it is stored. Absent fields are nulls when `verbose`, otherwise left out.
+    /// Returns the stored form. Absent fields are nulls if `verbose`, otherwise left out.
     pub fn to_json(&self, verbose: bool) -> Value {
         let stamp = |it: Timestamp| Value::from(format_stamp(it));
         let subrefs = Some(&self.subrefs).filter(|it| !it.is_empty());
@@ -116,15 +116,15 @@ impl Record {
         )
     }
 
-    /// The text of an annotation.
+    /// Returns the text of an annotation.
     pub fn format(&self, verbose: bool) -> String {
         json::encode(&self.to_json(verbose))
     }
 
-    /// The record after one more attempt, which ended `now`.
+    /// Returns the record after one more attempt, which ended at `now`.
     ///
-    /// Every attempt counts, sets or drops the delay and the message, and adds sub-handlers. The last one also finishes
-    /// the record: well or not, by whether there is an error.
+    /// Every attempt is counted, sets or removes the delay and the message, and adds sub-handlers. The last one also finishes the
+    /// record: as a success, or as a failure if there is an error.
     #[must_use]
     pub fn transition(&self, outcome: &Outcome, now: Timestamp) -> Self {
         let subrefs = self.subrefs.iter().chain(&outcome.subrefs).cloned();
@@ -141,46 +141,46 @@ impl Record {
         }
     }
 
-    /// Cuts the message to so many bytes; `0` leaves it out.
+    /// Truncates the message to this number of bytes; `0` removes it.
     pub fn shorten_message(&mut self, bytes: usize) {
         self.message = self.message.take().filter(|_| bytes > 0).map(|it| shortened(&it, bytes));
     }
 
-    /// Not to be called any more.
+    /// Returns whether the handler has finished.
     pub fn finished(&self) -> bool {
         self.success || self.failure
     }
 
-    /// To be called, but later.
+    /// Returns whether the handler waits for its delay.
     pub fn sleeping(&self, now: Timestamp) -> bool {
         !self.finished() && self.delayed.is_some_and(|it| it > now)
     }
 
-    /// To be called now.
+    /// Returns whether the handler is to be called now.
     pub fn awakened(&self, now: Timestamp) -> bool {
         !self.finished() && !self.sleeping(now)
     }
 
-    /// How long until it can be called; zero if it can be called now or is finished.
+    /// Returns how long until the handler can be called; zero if it can be called now or is finished.
     pub fn delay(&self, now: Timestamp) -> Duration {
         let delay = self.delayed.map(|it| it.duration_since(now)).unwrap_or_default();
         Duration::try_from(delay).unwrap_or_default()
     }
 
-    /// How long ago it was started; zero if that is in the future of our clock.
+    /// Returns the time since the start; zero if the start is in the future of our clock.
     pub fn runtime(&self, now: Timestamp) -> Duration {
         Duration::try_from(now.duration_since(self.started)).unwrap_or_default()
     }
 }
 
-/// To the microsecond, as stamps are. A delay beyond the calendar ends with the calendar.
+/// Adds a delay, rounded to microseconds like stored stamps. A sum beyond the calendar is clamped to its end.
 fn later(now: Timestamp, delay: Duration) -> Timestamp {
     let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
     let delay = delay.round(Unit::Microsecond).unwrap_or(delay);
     now.saturating_add(delay).unwrap_or(Timestamp::MAX)
 }
 
-/// The message, or as much of its beginning as may be stored.
+/// Returns the message, or as much of its beginning as may be stored.
 fn shortened(message: &str, bytes_max: usize) -> String {
     if message.len() <= bytes_max {
         return message.to_owned();

@@ -1,15 +1,15 @@
-//! Moments as texts.
+//! Formats and parses timestamps.
 
 use jiff::{Timestamp, civil, fmt::temporal::DateTimeParser, tz::Offset};
 
 static PARSER: DateTimeParser = DateTimeParser::new();
 
-/// Always microseconds and an offset: Kopf compares only such stamps with its clock.
+/// Always with microseconds and an offset: Kopf compares only such stamps with its clock.
 pub fn format_stamp(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string()
 }
 
-/// The same without a zero fraction. Any text that changes would do for touching; this is what Kopf takes.
+/// The same without a zero fraction. Any text that changes would do for touching; this is Kopf's form.
 pub fn touch_stamp(moment: Timestamp) -> String {
     if moment.subsec_microsecond() == 0 && moment.subsec_millisecond() == 0 {
         moment.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
@@ -18,7 +18,7 @@ pub fn touch_stamp(moment: Timestamp) -> String {
     }
 }
 
-/// Reads any date or time of ISO 8601. Without an offset it is taken for UTC; Kopf fails on the object for ever.
+/// Reads any date or time of ISO 8601. Without an offset it is UTC; Kopf fails on such objects permanently.
 pub fn parse_stamp(text: &str) -> Option<Timestamp> {
     let exact = PARSER.parse_timestamp(text).ok();
     exact.or_else(|| utc(PARSER.parse_datetime(text).ok()?))

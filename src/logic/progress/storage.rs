@@ -1,4 +1,4 @@
-//! Where records are kept on an object: read from its body, written to its patch.
+//! Where records are stored on an object: reads them from its body, writes them to its patch.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::Record;
 use crate::logic::{annotations, corrupt::CorruptState, fields};
 use crate::settings::{AnnotationsProgress, FieldPath, ProgressStorage, StatusProgress};
 
-/// The stored record of a handler, as it is stored: [`Record::parse`] reads it. `None` if there is none.
+/// Returns the stored record of a handler in its raw form, for [`Record::parse`]. `None` if there is none.
 pub fn fetch(
     storage: &ProgressStorage,
     body: &Value,
@@ -30,7 +30,7 @@ pub fn fetch(
     }
 }
 
-/// Returns whether there is a record of any handler, of whichever operator.
+/// Returns whether there is a record of any handler, of any operator.
 pub fn any(storage: &ProgressStorage, body: &Value) -> bool {
     let in_annotations = |own: &AnnotationsProgress| {
         let is_own = |name: &str| {
@@ -73,7 +73,7 @@ pub fn store(
             }
             annotations::put_marker(patch, &own.prefix, body);
         }
-        // With nulls: a merge-patch removes what an earlier record had there.
+        // With nulls: a merge-patch removes the fields of an earlier record only if they are null.
         ProgressStorage::Status(own) => {
             fields::put(patch, &status_path(own, id), record.to_json(true));
         }
@@ -85,7 +85,7 @@ pub fn store(
     }
 }
 
-/// Removes a record: from the object if it is there, otherwise from the patch.
+/// Removes a record: from the object if it has one, otherwise from the patch.
 pub fn purge(storage: &ProgressStorage, body: &Value, id: &str, patch: &mut Map<String, Value>) {
     match storage {
         ProgressStorage::Annotations(own) => purge_annotations(own, body, id, patch),
@@ -102,7 +102,7 @@ pub fn purge(storage: &ProgressStorage, body: &Value, id: &str, patch: &mut Map<
     }
 }
 
-/// Sets or removes the field that only provokes a new event, unless the object has it so already.
+/// Sets or removes the field that only triggers a new event, unless the object already has this value.
 pub fn touch(
     storage: &ProgressStorage,
     body: &Value,
@@ -138,7 +138,7 @@ fn fetch_annotation(
     body: &Value,
     id: &str,
 ) -> Result<Option<Value>, CorruptState> {
-    // Most objects have nothing of ours: skip the making of names.
+    // Most objects have no annotations of ours: do not build the names for them.
     if annotations::of(body).is_none_or(Map::is_empty) {
         return Ok(None);
     }
@@ -157,7 +157,7 @@ fn fetch_status(own: &StatusProgress, body: &Value, id: &str) -> Option<Value> {
     fields::get(body, &own.field)?.get(id).filter(|it| !it.is_null()).cloned()
 }
 
-/// The id is one key, with its slashes and dots.
+/// Returns the path of a record. The id is one key, with its slashes and dots.
 fn status_path(own: &StatusProgress, id: &str) -> FieldPath {
     own.field.iter().cloned().chain([id.to_owned()]).collect()
 }
@@ -177,7 +177,7 @@ fn purge_field<K: AsRef<str>>(path: &[K], body: &Value, patch: &mut Map<String, 
     if fields::get(body, path).is_some() {
         fields::put(patch, path, Value::Null);
     } else if fields::get_in(patch, path).is_some() {
-        // It is there, so all above it are maps.
+        // The field exists, so everything above it is a map.
         fields::remove(patch, path).unwrap_or_default();
     }
 }

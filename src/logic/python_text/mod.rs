@@ -1,6 +1,6 @@
-//! Numbers, intervals and strings as the log lines and stored messages of Kopf spell them.
+//! Formats numbers, intervals and strings as Kopf does in log lines and stored messages.
 //!
-//! Operators are compared by their logs and by messages kept on objects, so the spelling is part of the contract.
+//! Operators are compared by their logs and by messages stored on objects, so the format is part of the contract.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Seconds as a number: `60`, `1.5`.
+/// Formats seconds as a number: `60`, `1.5`.
 pub fn seconds(duration: Duration) -> String {
     if duration.subsec_nanos() == 0 {
         duration.as_secs().to_string()
@@ -18,12 +18,12 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
-/// Seconds as a number that always has a fraction: `10.0`, `9.87`.
+/// Formats seconds as a number with a fraction in all cases: `10.0`, `9.87`.
 pub fn float(duration: Duration) -> String {
     format!("{:?}", duration.as_secs_f64())
 }
 
-/// An interval as a clock shows it: `0:01:41`, `1 day, 0:00:00.500000`. Digits below microseconds are cut.
+/// Formats an interval like a clock: `0:01:41`, `1 day, 0:00:00.500000`. Digits below microseconds are cut.
 pub fn interval(duration: Duration) -> String {
     let (days, rest) = (duration.as_secs() / SECONDS_PER_DAY, duration.as_secs() % SECONDS_PER_DAY);
     let days = match days {
@@ -38,7 +38,7 @@ pub fn interval(duration: Duration) -> String {
     format!("{days}{}:{:02}:{:02}{fraction}", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// A string in quotes: single ones unless the text has them and no double ones.
+/// Formats a string in quotes: single ones unless the text has single but no double quotes.
 pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut result = String::with_capacity(text.len() + 2);
@@ -57,7 +57,7 @@ pub fn quoted(text: &str) -> String {
     result
 }
 
-/// A list of strings: `['a', 'b']`.
+/// Formats a list of strings: `['a', 'b']`.
 pub fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items: Vec<_> = items.into_iter().map(quoted).collect();
     format!("[{}]", items.join(", "))

@@ -1,4 +1,4 @@
-//! Claims about spelling.
+//! Python's text formats.
 
 use super::*;
 

@@ -26,7 +26,7 @@ pub struct Registry {
 pub struct ResourceHandlers {
     /// `on_event`
     pub watching: Selected,
-    /// `on_create` and the like. One function under one id may stand here for several reasons.
+    /// `on_create` and the like. One function under one id may occur here for several reasons.
     pub changing: Selected,
     /// `index`
     pub indexing: Selected,
@@ -34,16 +34,16 @@ pub struct ResourceHandlers {
     pub spawning: Selected,
     /// `on_validate`, `on_mutate`
     pub admission: Selected,
-    /// Fields that handlers look at, which thus belong to the essence.
+    /// Fields that handlers watch, which are therefore part of the essence.
     pub extra_fields: BTreeSet<FieldPath>,
 }
 
-/// Two functions would share one id, and thus the progress, of one resource and cause.
+/// Two functions share one id, and thus the progress, for one resource and cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateId {
     /// The id of both.
     pub id: Arc<str>,
-    /// What declared them.
+    /// Their declaration.
     pub kind: Kind,
     /// Where the first was declared.
     pub first: Arc<str>,
@@ -60,7 +60,7 @@ impl Registry {
         Ok(Registry { handlers: handlers.into_iter().map(Arc::new).collect() })
     }
 
-    /// The ids that are taken already, each where it is taken again.
+    /// Returns the duplicate ids, each with the locations of both declarations.
     pub fn duplicates(handlers: &[Handler]) -> impl Iterator<Item = DuplicateId> {
         handlers.iter().enumerate().filter_map(|(index, second)| {
             let clash = |first: &&Handler| {
@@ -79,28 +79,28 @@ impl Registry {
         })
     }
 
-    /// All handlers.
+    /// Returns all handlers.
     pub fn handlers(&self) -> &[Arc<Handler>] {
         &self.handlers
     }
 
-    /// The handlers of one activity.
+    /// Returns the handlers of one activity.
     pub fn activities(&self, kind: Kind) -> Selected {
         without_repeats(self.handlers.iter().filter(|it| it.kind == kind).cloned())
     }
 
-    /// The ids of all indexes. Several handlers may fill one.
+    /// Returns the ids of all indexes. Several handlers may fill one.
     pub fn indexes(&self) -> BTreeSet<Arc<str>> {
         let indexing = self.handlers.iter().filter(|it| it.kind == Kind::Index);
         indexing.map(|it| Arc::clone(&it.id)).collect()
     }
 
-    /// Whether there is any index.
+    /// Returns whether there is any index.
     pub fn has_indexes(&self) -> bool {
         self.handlers.iter().any(|it| it.kind == Kind::Index)
     }
 
-    /// The handlers of some categories that have a selector, with it.
+    /// Returns the handlers of these categories that have a selector, with the selector.
     pub fn selectors(&self, categories: &[Category]) -> Vec<(&Arc<Handler>, &Selector)> {
         self.handlers
             .iter()
@@ -109,20 +109,20 @@ impl Registry {
             .collect()
     }
 
-    /// The API groups that handlers name; `None` if some handler names no group, so that all must be read.
+    /// Returns the API groups that handlers select; `None` if any handler selects no group, so that all must be read.
     pub fn groups(&self) -> Option<BTreeSet<String>> {
         let selectors = self.handlers.iter().filter_map(|it| it.selector.as_ref());
         selectors.map(|it| it.group.clone()).collect()
     }
 
-    /// The handlers whose selector matches a resource.
+    /// Returns the handlers whose selector matches a resource.
     pub fn for_resource(&self, resource: &Resource, picks: Picks<'_>) -> ResourceHandlers {
         ResourceHandlers::among(&self.handlers, resource, picks)
     }
 }
 
 impl ResourceHandlers {
-    /// Those of the handlers whose selector matches a resource.
+    /// Returns those of the handlers whose selector matches a resource.
     pub fn among(handlers: &[Arc<Handler>], resource: &Resource, picks: Picks<'_>) -> Self {
         let is_of = |it: &&Arc<Handler>| {
             it.selector.as_ref().is_some_and(|selector| selector.check(resource, picks))
@@ -145,7 +145,7 @@ impl ResourceHandlers {
         found
     }
 
-    /// Whether both are the same handlers, down to the last option and the loaded script.
+    /// Returns whether both have the same handlers, including all options and the loaded script.
     pub fn are(&self, other: &ResourceHandlers) -> bool {
         let lists = |it: &'_ ResourceHandlers| {
             let ResourceHandlers { watching, changing, indexing, spawning, admission, .. } = it;
@@ -154,7 +154,7 @@ impl ResourceHandlers {
         lists(self) == lists(other)
     }
 
-    /// The ids of change handlers, each function and id once.
+    /// Returns the change handlers, each function and id once.
     pub fn owned(&self) -> Selected {
         without_repeats(self.changing.iter().cloned())
     }

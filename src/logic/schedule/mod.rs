@@ -1,7 +1,7 @@
-//! When a daemon or a timer runs.
+//! Decides when a daemon or a timer runs.
 //!
-//! The shell asks [`Schedule::next`] what to do, does it, and asks again: every sleep ends early when the stop flag is set,
-//! and after a call it reports the outcome. Times are durations since any fixed moment.
+//! The shell asks [`Schedule::next`] what to do, does it, and asks again: every sleep ends early if the stop flag is set, and after
+//! a call the shell reports the outcome. Times are durations since any fixed moment.
 //!
 //! The contract is `tests/vectors/timers.json`.
 
@@ -16,44 +16,45 @@ use super::{
     outcome::{Effort, Outcome},
 };
 
-/// The shortest pause between two looks for a change: an idle time of zero must not spin.
+/// Minimum pause between two checks for a change: an idle time of zero must not cause a busy loop.
 const WATCH_PERIOD_MIN: Duration = Duration::from_millis(100);
 
-/// The shortest time from one call to the next: neither an interval nor a pause of zero must spin. The first retry is free.
+/// Minimum time between the starts of two calls: an interval or a pause of zero must not cause a busy loop. The first retry is
+/// exempt.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
-/// What a daemon or a timer does next.
+/// The next action for a daemon or a timer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// Sleep until then, or until it must stop.
+    /// Sleep until this time, or until it must stop.
     Sleep(Duration),
     /// Attempt a call, then report its [`Outcome`] to [`Schedule::ended`].
     Call(Effort),
-    /// It is over.
+    /// End it.
     Exit {
-        /// It was not asked to, so it must not start again for this object.
+        /// It ended by itself, so it must not start again for this object.
         forever: bool,
     },
 }
 
-/// What the schedule looks at.
+/// The input of the schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// Now.
+    /// The current time.
     pub now: Duration,
-    /// When the essence of the object changed last, or when the object was first seen.
+    /// When the essence of the object last changed, or when the object was first seen.
     pub changed: Duration,
     /// Whether it must stop.
     pub stopped: bool,
 }
 
-/// The timing of one daemon or timer of one object. There may be many thousands.
+/// The schedule of one daemon or timer of one object. There may be many thousands.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     state: State,
-    /// When the present series of attempts began, and how many were made.
+    /// When the current series of attempts began, and how many attempts it has had.
     series: Option<Series>,
-    /// Daemons have neither interval nor idle time.
+    /// Daemons have neither an interval nor an idle time.
     interval: Option<Nanos>,
     sharp: bool,
     idle: Option<Nanos>,
@@ -67,22 +68,22 @@ struct Series {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Sleeps before anything else.
+    /// Waits for the initial delay.
     Delayed(Nanos),
-    /// Wants to call as soon as the object is quiet.
+    /// Calls as soon as the object is idle.
     Ready,
-    /// A call that began then is running.
+    /// Runs a call that began at this time.
     Calling(Nanos),
-    /// Sleeps until then before it is ready again.
+    /// Sleeps until this time before the next call.
     Resting(Nanos),
-    /// Sleeps until then, to look whether the object has changed since the call of `called`.
+    /// Sleeps until `until`, to check whether the object has changed since the call at `called`.
     Watching { called: Nanos, until: Nanos },
-    /// Has nothing more to do.
+    /// Has ended.
     Done,
 }
 
 impl Schedule {
-    /// A schedule that begins now.
+    /// Creates a schedule that begins now.
     pub fn new(handler: &Handler, initial_delay: Option<Duration>, now: Duration) -> Self {
         let options = match handler.kind {
             Kind::Timer => handler.background.clone(),
@@ -112,7 +113,7 @@ impl Schedule {
         }
     }
 
-    /// What to do now.
+    /// Returns what to do now.
     pub fn next(&mut self, moment: Moment) -> Step {
         let Moment { now, changed, stopped } = moment;
         if stopped {
@@ -135,7 +136,7 @@ impl Schedule {
         }
     }
 
-    /// A series lasts from the first attempt to success or failure, including the wait for a quiet object.
+    /// A series lasts from the first attempt to success or failure, including the wait for an idle object.
     fn begin(&mut self, now: Duration, changed: Duration) -> Step {
         let series = *self.series.get_or_insert(Series { started: now.into(), retries: 0 });
         self.state = State::Ready;
@@ -154,7 +155,7 @@ impl Schedule {
         Step::Sleep(period)
     }
 
-    /// A call ended. Final failures of timers are like successes: the next interval starts afresh.
+    /// Handles the end of a call. For timers, permanent failures are like successes: the next interval starts anew.
     pub fn ended(&mut self, outcome: &Outcome, now: Duration) {
         let State::Calling(called) = self.state else { return };
         let earliest = Duration::from(called).saturating_add(PAUSE_MIN);
@@ -178,14 +179,14 @@ impl Schedule {
             (Some(interval), _) => {
                 State::Resting(now.saturating_add(interval.into()).max(earliest).into())
             }
-            // The first look is at once: the object may have changed during the call.
+            // The first check is immediate: the object may have changed during the call.
             (None, Some(_)) => State::Watching { called, until: now.into() },
             (None, None) => State::Done,
         };
     }
 }
 
-/// The next point of the grid that starts with the call. A call that ends on a point waits for the one after it.
+/// Returns the next multiple of the interval after the call began. A call that ends exactly on one waits for the next.
 fn next_tick(called: Duration, interval: Duration, now: Duration) -> Duration {
     let lasted = now.saturating_sub(called).as_nanos();
     let over = lasted.checked_rem(interval.as_nanos()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which resources a handler wants.
+//! Resource selectors of handlers.
 //!
 //! The contract is `tests/vectors/selectors.json`.
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::settings::EVERYTHING;
 
-/// A resource selector, as parsed from a declaration.
+/// A resource selector, parsed from a declaration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selector {
     /// The API group; `None` is any, empty is the core group.
@@ -36,9 +36,9 @@ pub struct Selector {
     pub shortcut: Option<String>,
     /// A category.
     pub category: Option<String>,
-    /// Kind, plural, singular or short name; or everything.
+    /// A kind, plural, singular or short name; or everything.
     pub any_name: Option<AnyName>,
-    /// A function of the resource record.
+    /// A function of the description of the resource.
     pub function: Option<Function>,
 }
 
@@ -51,7 +51,7 @@ pub enum AnyName {
     Named(String),
 }
 
-/// Says whether a selector's function picks a resource. The shell asks the scripts beforehand.
+/// Returns whether a selector's function picks a resource. The shell asks the scripts beforehand.
 pub type Picks<'a> = &'a dyn Fn(&Function, &Resource) -> bool;
 
 /// One positional argument.
@@ -63,9 +63,9 @@ enum Part {
 }
 
 impl Selector {
-    /// Reads the positional arguments of a declaration over what the keywords say.
+    /// Reads the positional arguments of a declaration, combined with the keywords.
     ///
-    /// A group, version or name from the position wins over the keyword.
+    /// A positional group, version or name overrides the keyword.
     pub fn parse(arguments: &[Argument], keywords: Selector) -> Result<Selector, DeclareError> {
         let mut parts =
             arguments.iter().map(Part::of).collect::<Result<Vec<Option<Part>>, DeclareError>>()?;
@@ -133,7 +133,7 @@ impl Selector {
         }
     }
 
-    /// Exactly one criterion must name the resources.
+    /// Checks that exactly one criterion names the resources.
     fn checked(self) -> Result<Selector, DeclareError> {
         let positional = self.any_name.as_ref().map(|it| match it {
             AnyName::Everything => "EVERYTHING",
@@ -163,13 +163,14 @@ impl Selector {
             .map(Option::as_deref)
     }
 
-    /// Whether both say the same, if functions are not looked at.
+    /// Returns whether both are equal, except for which functions they refer to.
     pub fn is_alike(&self, other: &Selector) -> bool {
-        let spoken = |it: &Selector| Selector { function: None, ..it.clone() };
-        self.function.is_some() == other.function.is_some() && spoken(self) == spoken(other)
+        let without_functions = |it: &Selector| Selector { function: None, ..it.clone() };
+        self.function.is_some() == other.function.is_some()
+            && without_functions(self) == without_functions(other)
     }
 
-    /// Whether it is meant for one resource: it has a name that is not a category.
+    /// Returns whether it selects one resource: by a name that is not a category.
     pub fn is_specific(&self) -> bool {
         matches!(self.any_name, Some(AnyName::Named(_)))
             || [&self.kind, &self.plural, &self.singular, &self.shortcut]
@@ -177,14 +178,14 @@ impl Selector {
                 .any(|it| it.is_some())
     }
 
-    /// Whether it matches one resource on its own.
+    /// Returns whether it matches a resource, independent of all others.
     pub fn check(&self, resource: &Resource, picks: Picks<'_>) -> bool {
         let equals = |wanted: &Option<String>, actual: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted == actual)
         };
         let version_fits = match &self.version {
             Some(version) => *version == resource.version,
-            // A function sees every version and decides itself.
+            // A function receives every version and decides itself.
             None => resource.preferred || self.function.is_some(),
         };
         equals(&self.group, &resource.group)
@@ -198,7 +199,7 @@ impl Selector {
             && self.function_fits(resource, picks)
     }
 
-    /// Whether it means a resource among all that there are: the same as [`Self::select`], of one of them.
+    /// Returns whether it selects a resource among all known ones: [`Self::select`] for one of them.
     pub fn means(&self, resource: &Resource, known: &[Resource], picks: Picks<'_>) -> bool {
         let is_core = |it: &Resource| it.group.is_empty();
         let is_other = self.is_specific() && !is_core(resource);
@@ -206,10 +207,10 @@ impl Selector {
             && !(is_other && known.iter().any(|it| is_core(it) && self.check(it, picks)))
     }
 
-    /// Reads a selector from one text: the arguments of a declaration, joined by slashes, `*` for everything.
+    /// Reads a selector from one string: the arguments of a declaration, joined by slashes, `*` for everything.
     ///
     /// # Errors
-    /// When no declaration could have such arguments.
+    /// Fails if a declaration with such arguments would fail.
     pub fn of_text(text: &str) -> Result<Selector, DeclareError> {
         let argument = |part: &str| match part {
             EVERYTHING => Argument::Marker(Marker::Everything),
@@ -234,9 +235,9 @@ impl Selector {
         self.function.as_ref().is_none_or(|it| !is_events(resource) && picks(it, resource))
     }
 
-    /// Chooses from all resources of a cluster, in their order.
+    /// Selects from all resources of a cluster, in their order.
     ///
-    /// A specific selector means the core group if that has a match: `pods` are not the pods of the metrics API.
+    /// A specific selector prefers the core group: `pods` are not the pods of the metrics API.
     pub fn select<'a>(
         &self,
         resources: impl IntoIterator<Item = &'a Resource>,
@@ -270,7 +271,7 @@ impl Part {
         }
     }
 
-    /// For groups and versions. A marker there is no name of any, so nothing matches.
+    /// Returns the text of a group or version. A marker is no valid name there, so nothing matches.
     fn text(&self) -> String {
         match self {
             Part::Text(text) => text.clone(),
@@ -280,7 +281,7 @@ impl Part {
     }
 }
 
-/// `v1`, `v2beta3`: the versions by the rules of Kubernetes.
+/// Returns whether this is a version by the rules of Kubernetes: `v1`, `v2beta3`.
 fn is_version(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let Some(rest) = text.strip_prefix('v') else { return false };
@@ -290,14 +291,14 @@ fn is_version(text: &str) -> bool {
     digits(major) && (rest.is_empty() || stage.is_some_and(digits))
 }
 
-/// Events of the cluster are many, and handlers of everything would make more of them: only explicit names select them.
+/// A cluster has many events, and handlers of everything would cause more of them: only explicit names select events.
 fn is_events(resource: &Resource) -> bool {
     let core = resource.group.is_empty() && resource.version == "v1";
     resource.plural == "events" && (core || resource.group == "events.k8s.io")
 }
 
 impl fmt::Display for Selector {
-    /// As warnings show it: only what is set.
+    /// Formats the selector for warnings: only the fields that are set.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts = [
             ("group", &self.group),

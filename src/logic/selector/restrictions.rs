@@ -1,4 +1,4 @@
-//! Which of a resource's objects the server is asked for: `settings.watching.*_selectors`.
+//! Restricts the objects of a resource that the server returns: `settings.watching.*_selectors`.
 
 use super::Selector;
 use crate::logic::resource::Resource;
@@ -16,9 +16,9 @@ pub struct Restrictions {
 }
 
 impl Restrictions {
-    /// What the settings say about a resource.
+    /// Returns the restrictions that the settings define for a resource.
     ///
-    /// Of labels and fields all that concern it apply, of shards the one that was defined first.
+    /// All matching label and field selectors are combined; of the shard selectors, the first that was defined is used.
     pub fn of(resource: &Resource, watching: &Watching) -> Self {
         let all = |selectors: &Selectors| {
             let mut texts = matching(selectors, resource).collect::<Vec<_>>();
@@ -33,7 +33,7 @@ impl Restrictions {
         }
     }
 
-    /// As query parameters, in their order.
+    /// Returns the query parameters, in their order.
     pub fn parameters(&self) -> impl Iterator<Item = (&'static str, String)> {
         let named = [
             ("labelSelector", &self.labels),
@@ -44,7 +44,7 @@ impl Restrictions {
     }
 }
 
-/// The keys that are no resource selectors, with what is wrong with them.
+/// Returns the keys that are not valid resource selectors, with the errors.
 pub fn misspelled(watching: &Watching) -> Vec<String> {
     let groups = [
         ("label_selectors", &watching.label_selectors),
@@ -60,7 +60,7 @@ pub fn misspelled(watching: &Watching) -> Vec<String> {
     problems.collect()
 }
 
-/// Those that concern the resource, in the order of definition.
+/// Returns the values that apply to the resource, in the order of definition.
 fn matching<'a>(selectors: &'a Selectors, resource: &Resource) -> impl Iterator<Item = &'a str> {
     let concerns =
         |key: &str| Selector::of_text(key).is_ok_and(|it| it.check(resource, &|_, _| false));

@@ -1,4 +1,4 @@
-//! Which of the cluster's resources are served, and which wishes cannot be.
+//! Chooses which of the cluster's resources are served, and reports which selectors cannot be.
 
 use std::collections::BTreeSet;
 
@@ -15,26 +15,26 @@ use super::{
 /// The choice, with warnings for the user.
 #[derive(Debug, Default)]
 pub struct Served {
-    /// What to watch.
+    /// The resources to watch.
     pub resources: BTreeSet<Resource>,
-    /// What cannot be watched, and why.
+    /// The resources that cannot be watched, and why.
     pub warnings: Vec<String>,
-    /// The selectors that have resources.
+    /// The selectors that match a resource.
     pub resolved: Vec<Selector>,
-    /// The selectors that have none.
+    /// The selectors that match none.
     pub unresolved: Vec<Selector>,
 }
 
-/// What discovery leaves open.
+/// Gaps in discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
-    /// The API groups that do not answer.
+    /// The API groups that do not respond.
     pub failed: BTreeSet<String>,
     /// The CRDs whose kinds discovery does not show yet.
     pub unshown: Vec<CrdName>,
 }
 
-/// Chooses what the handlers want from what there is.
+/// Chooses the resources that the handlers select.
 pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> Served {
     let handlers = registry.handlers();
     let watching = |it: &&Handler| {
@@ -58,8 +58,8 @@ pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> Serv
     served
 }
 
-/// Returns why selectors without resources should have some: they had one before, or nobody knows yet. A selector that has never
-/// had any in a cluster that is known completely is no problem: its kind may come later.
+/// Returns why selectors without a resource should have one: they had one before, or discovery is incomplete. A selector that has
+/// never had one in a completely known cluster is no problem: its kind may be created later.
 pub fn problem(
     unresolved: &[Selector],
     resolved_before: &[Selector],
@@ -79,18 +79,18 @@ pub fn problem(
                 .push(format!("the CRD {plural}.{group} exists, but discovery does not show it"));
         } else if let Some(group) = failed {
             reasons.push(format!(
-                "{selector} has no resource, and the API group '{group}' does not answer"
+                "{selector} has no resource, and the API group '{group}' does not respond"
             ));
         } else if resolved_before.contains(selector) {
-            reasons.push(format!("{selector} has lost its last resource"));
+            reasons.push(format!("{selector} no longer has any resource"));
         }
     }
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// The handlers of a resource: those that mean it among all that there are.
+/// Returns the handlers of a resource: those that select it among all known resources.
 ///
-/// With handlers of `pods`, the pods of a metrics API are for those handlers only that name its group.
+/// If handlers select `pods`, the pods of a metrics API are only for the handlers that name its group.
 pub fn handlers(
     registry: &Registry,
     resource: &Resource,
@@ -103,7 +103,8 @@ pub fn handlers(
     ResourceHandlers::among(&handlers.collect::<Vec<_>>(), resource, picks)
 }
 
-/// What the functions of selectors must be asked about: of the resources, those that nothing else in the selector rules out.
+/// Returns the functions of selectors with the resources that they must be asked about: those that nothing else in the selector
+/// excludes.
 pub fn questions<'a>(
     registry: &'a Registry,
     known: &'a [Resource],
@@ -134,7 +135,7 @@ impl Served {
         let is_resolved =
             |it: &&&Selector| self.resources.iter().any(|resource| it.check(resource, picks));
         let (resolved, unresolved) = selectors.iter().partition::<Vec<&Selector>, _>(is_resolved);
-        let text = |it: &&Selector| match meant(it, known) {
+        let text = |it: &&Selector| match suggestion(it, known) {
             Some(name) => format!("{it} (did you mean {name}?)"),
             None => it.to_string(),
         };
@@ -174,8 +175,8 @@ impl Served {
     }
 }
 
-/// The resource that was probably meant by a name that is none.
-fn meant(selector: &Selector, known: &[Resource]) -> Option<String> {
+/// Returns the most similar resource for a name that does not exist.
+fn suggestion(selector: &Selector, known: &[Resource]) -> Option<String> {
     let Some(AnyName::Named(name)) = &selector.any_name else { return None };
     let plurals = known.iter().map(|it| it.plural.as_str());
     nearest(name, plurals).filter(|it| it != name).map(|it| format!("'{it}'"))

@@ -1,12 +1,12 @@
-//! The progress of all handlers of one cause: what is to be called, what is to be stored, whether all is done.
+//! The progress of all handlers of one cause: what to call, what to store, and whether the cause is finished.
 //!
 //! The contract is the `state/…` and `deliver/…` rows of `tests/vectors/progress-records.json`.
 //!
-//! One cycle of a cause goes through a state in this order: [`State::load`] → [`State::begin`] → if anything is
-//! [`State::superseded`]: [`State::repurpose`], and if something still is: [`State::purge`] → call those who are
-//! [`State::awakened`] → [`State::apply`] their outcomes → [`State::store`] → if [`State::done`]: [`State::purge`],
-//! otherwise sleep for the least of [`State::delays`]. Sub-handlers go the same way without superseding and purging; those
-//! that one attempt of their parent runs at different times are joined by [`State::absorb`].
+//! A cycle of a cause uses a state in this order: [`State::load`] → [`State::begin`] → if anything is [`State::superseded`]:
+//! [`State::repurpose`], and if anything still is: [`State::purge`] → call the handlers that are [`State::awakened`] →
+//! [`State::apply`] their outcomes → [`State::store`] → if [`State::done`]: [`State::purge`], otherwise sleep for the shortest of
+//! [`State::delays`]. Sub-handlers use the same order without superseding and purging; those that one attempt of their parent runs
+//! at different times are combined by [`State::absorb`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,22 +34,22 @@ pub struct State {
     entries: IndexMap<Arc<str>, Entry>,
 }
 
-/// One record and what is known about it besides.
+/// A record with its stored form and its part in the cycle.
 #[derive(Clone, Debug)]
 struct Entry {
     record: Record,
-    /// What is stored on the object, without nulls; `None` if nothing is.
+    /// The form stored on the object, without nulls; `None` if nothing is stored.
     stored: Option<Value>,
     /// The handler is selected for the cause: the cause waits for it.
     active: bool,
-    /// The last attempt of this cycle wanted to fail for good.
+    /// The last attempt of this cycle requested a permanent failure.
     is_permanent: bool,
 }
 
-/// How many handlers are where.
+/// The number of handlers by progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Finished well.
+    /// Finished successfully.
     pub succeeded: usize,
     /// Finished with errors.
     pub failed: usize,
@@ -57,11 +57,9 @@ pub struct Counts {
     pub left: usize,
 }
 
-/// A result that cannot be merged into what the patch has already.
+/// A result that cannot be merged into the content of the patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "deliver the result of handler '{id}': the patch has something else than a map at `{place}`"
-)]
+#[error("deliver the result of handler '{id}': `{place}` in the patch is not a map")]
 pub struct Undeliverable {
     /// The handler.
     pub id: String,
@@ -70,9 +68,9 @@ pub struct Undeliverable {
 }
 
 impl State {
-    /// Reads the stored records of all handlers of the resource, whether or not they match the present cause.
+    /// Reads the stored records of all handlers of the resource, including those of other causes.
     ///
-    /// Records of other ids are not ours: they are never touched.
+    /// Records of other ids belong to other operators and are never changed.
     pub fn load<'a>(
         storage: &ProgressStorage,
         body: &Value,
@@ -93,7 +91,7 @@ impl State {
         Ok(State { purpose: None, entries })
     }
 
-    /// Names the cause and makes the selected handlers its own: their records become active, missing ones are made.
+    /// Sets the cause and assigns the selected handlers to it: their records become active, missing ones are created.
     pub fn begin<'a>(
         &mut self,
         reason: Reason,
@@ -112,21 +110,21 @@ impl State {
         }
     }
 
-    /// Takes in the records of further handlers. Those that are here already are newer, and stay.
+    /// Adds further records. Existing records are newer, and are kept.
     pub fn absorb(&mut self, further: State) {
         for (id, entry) in further.entries {
             self.entries.entry(id).or_insert(entry);
         }
     }
 
-    /// Takes in further records; they replace those that are here already.
+    /// Adds newer records; they replace existing ones.
     pub fn replace(&mut self, newer: &State) {
         for (id, entry) in &newer.entries {
             self.entries.insert(Arc::clone(id), entry.clone());
         }
     }
 
-    /// Removes a handler that is not declared any more.
+    /// Removes a handler that is no longer declared.
     pub fn remove(&mut self, id: &str) {
         self.entries.shift_remove(id);
     }
@@ -139,19 +137,19 @@ impl State {
         }
     }
 
-    /// Cuts the messages of all records to so many bytes; `0` leaves them out.
+    /// Truncates the messages of all records to this number of bytes; `0` removes them.
     pub fn shorten_messages(&mut self, bytes: usize) {
         for entry in self.entries.values_mut() {
             entry.record.shorten_message(bytes);
         }
     }
 
-    /// The ids of all records.
+    /// Returns the ids of all records.
     pub fn ids(&self) -> impl Iterator<Item = &Arc<str>> {
         self.entries.keys()
     }
 
-    /// The handlers that are stored for other causes, by the purpose. Empty if no cause is superseded.
+    /// Returns the number of handlers stored for other causes, by purpose. Empty if no cause is superseded.
     pub fn superseded(&self) -> BTreeMap<String, Counts> {
         let mut foreign = BTreeMap::<String, Counts>::new();
         for record in self.records().filter(|it| !self.is_ours(it)) {
@@ -162,9 +160,9 @@ impl State {
         foreign
     }
 
-    /// Lets the selected handlers go on for the present cause, with their retries and delays.
+    /// Assigns the selected handlers to the current cause, with their retries and delays.
     ///
-    /// If some are [`State::superseded`] even then, they are of handlers that are not selected any more: purge.
+    /// If some are still [`State::superseded`], they belong to handlers that are no longer selected: purge.
     pub fn repurpose(&mut self) {
         let purpose = self.purpose.map(|it| it.as_str().to_owned());
         for entry in self.entries.values_mut().filter(|it| it.active) {
@@ -172,17 +170,17 @@ impl State {
         }
     }
 
-    /// Whether the handler is to be called now. False for handlers that are not part of the state.
+    /// Returns whether the handler is to be called now. False for handlers that are not part of the state.
     pub fn awakened(&self, id: &str, now: Timestamp) -> bool {
         self.entries.get(id).is_some_and(|it| it.active && it.record.awakened(now))
     }
 
-    /// The record of a handler.
+    /// Returns the record of a handler.
     pub fn record(&self, id: &str) -> Option<&Record> {
         self.entries.get(id).map(|it| &it.record)
     }
 
-    /// Notes how an attempt ended: see [`Record::transition`]. A handler that is not part of the state is ignored.
+    /// Records how an attempt ended: see [`Record::transition`]. A handler that is not part of the state is ignored.
     pub fn apply(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.record = entry.record.transition(outcome, now);
@@ -190,14 +188,14 @@ impl State {
         }
     }
 
-    /// Returns whether the last attempt of this cycle wanted to fail for good.
+    /// Returns whether the last attempt of this cycle requested a permanent failure.
     pub fn is_permanent(&self, id: &str) -> bool {
         self.entries.get(id).is_some_and(|it| it.is_permanent)
     }
 
-    /// Adds to the patch all records that are not on the object as they are.
+    /// Adds to the patch all records that differ from the stored ones.
     ///
-    /// Also rewrites the records of unselected handlers that are stored in another form, as timestamps may be.
+    /// Also rewrites the records of unselected handlers that are stored in another form, for example of timestamps.
     pub fn store(&self, storage: &ProgressStorage, body: &Value, patch: &mut Map<String, Value>) {
         for (id, entry) in &self.entries {
             let stored = entry.stored.as_ref();
@@ -207,7 +205,7 @@ impl State {
         }
     }
 
-    /// Removes the records of these handlers, of all in the state, and of all their sub-handlers.
+    /// Removes the records of these handlers, of all handlers in the state, and of all their sub-handlers.
     pub fn purge<'a>(
         &self,
         storage: &ProgressStorage,
@@ -226,12 +224,12 @@ impl State {
         }
     }
 
-    /// Whether no handler of the cause is to be called any more.
+    /// Returns whether no handler of the cause is to be called any more.
     pub fn done(&self) -> bool {
         self.active().all(Record::finished)
     }
 
-    /// The handlers of the present cause, and those of no known cause.
+    /// Returns the counts for the current cause, including handlers without a known cause.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for record in self.records().filter(|it| self.is_ours(it)) {
@@ -240,12 +238,12 @@ impl State {
         counts
     }
 
-    /// For each handler that is not finished, how long until it is to be called.
+    /// Returns, for each unfinished handler, how long until it is to be called.
     pub fn delays(&self, now: Timestamp) -> Vec<Duration> {
         self.active().filter(|it| !it.finished()).map(|it| it.delay(now)).collect()
     }
 
-    /// How long until a handler of the cause is to be called; `None` if it is finished, or not of the cause.
+    /// Returns how long until a handler of the cause is to be called; `None` if it is finished, or not part of the cause.
     pub fn delay(&self, id: &str, now: Timestamp) -> Option<Duration> {
         let entry = self.entries.get(id).filter(|it| it.active && !it.record.finished())?;
         Some(entry.record.delay(now))
@@ -275,7 +273,7 @@ impl Counts {
     }
 }
 
-/// Adds the result of a handler to the status in a patch. Maps are merged, one level deep; a null is no result.
+/// Adds the result of a handler to the status in a patch. Maps are merged one level deep; a null is not a result.
 pub fn deliver(
     patch: &mut Map<String, Value>,
     id: &str,

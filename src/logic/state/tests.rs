@@ -1,4 +1,4 @@
-//! Claims beyond the vectors.
+//! Cases that the vectors do not cover.
 
 use serde_json::json;
 

@@ -1,41 +1,41 @@
-//! Why and how a daemon or a timer must stop.
+//! Decides why and how a daemon or a timer must stop.
 //!
-//! The contract is `tests/vectors/daemon-stopping.json`. [`StopReasons`] are what its script sees; [`step`] and [`linear`]
-//! decide how hard it is pressed.
+//! The contract is `tests/vectors/daemon-stopping.json`. Scripts see [`StopReasons`]; [`step`] and [`linear`] decide about the
+//! stages of stopping.
 
 mod stages;
 #[cfg(test)]
 mod tests;
 
-pub use self::stages::{Patience, Stage, graceful, linear, step};
+pub use self::stages::{Stage, StopTimeouts, graceful, linear, step};
 
 use std::fmt;
 
-/// One reason, or one stage of stopping.
+/// A reason, or a stage, of stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum StopReason {
     /// The task has ended.
     Done = 1,
-    /// The object does not match the filters any more.
+    /// The object no longer matches the filters.
     FiltersMismatch = 1 << 1,
     /// The object is being deleted, or is gone.
     ResourceDeleted = 1 << 2,
-    /// A stronger operator is at work.
+    /// An operator with a higher priority is active.
     OperatorPausing = 1 << 3,
-    /// The operator is ending.
+    /// The operator is exiting.
     OperatorExiting = 1 << 4,
-    /// It was asked to exit gracefully.
+    /// It was requested to exit gracefully.
     DaemonSignalled = 1 << 5,
-    /// It was told to exit by force.
+    /// It was cancelled.
     DaemonCancelled = 1 << 6,
-    /// It did not exit in time and is not waited for any more.
+    /// It did not exit in time, and the operator no longer waits for it.
     DaemonAbandoned = 1 << 7,
-    /// Its function or its options have changed, or it is not declared any more. Kopf has no such reason, for it cannot reload.
+    /// Its function or its options have changed, or it is no longer declared. Kopf has no such reason, because it cannot reload.
     ScriptReloaded = 1 << 8,
 }
 
-/// All of them, in the order of their names in [`StopReasons`].
+/// All reasons, in the order in which [`StopReasons`] formats them.
 const ALL: &[StopReason] = &[
     StopReason::Done,
     StopReason::FiltersMismatch,
@@ -48,12 +48,12 @@ const ALL: &[StopReason] = &[
     StopReason::DaemonAbandoned,
 ];
 
-/// A set of reasons: they accumulate and are never taken back.
+/// A set of reasons: they accumulate and are never removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StopReasons(u16);
 
 impl StopReason {
-    /// As scripts see it.
+    /// Returns the name that scripts see.
     pub fn as_str(self) -> &'static str {
         match self {
             StopReason::Done => "DONE",
@@ -68,57 +68,57 @@ impl StopReason {
         }
     }
 
-    /// The reason of this name.
+    /// Returns the reason of this name.
     pub fn named(name: &str) -> Option<Self> {
         ALL.iter().copied().find(|it| it.as_str() == name)
     }
 
-    /// All names.
+    /// Returns all names.
     pub fn names() -> impl Iterator<Item = &'static str> {
         ALL.iter().map(|it| it.as_str())
     }
 }
 
 impl StopReasons {
-    /// Those whose bits are set.
+    /// Creates a set from its bits.
     pub fn from_bits(bits: u16) -> Self {
         StopReasons(bits)
     }
 
-    /// One bit for each.
+    /// Returns the set as bits, one for each reason.
     pub fn bits(self) -> u16 {
         self.0
     }
 
-    /// Whether there is none: nobody was asked to stop.
+    /// Returns whether there is no reason: nothing was requested to stop.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether it has not ended yet, but was asked to.
+    /// Returns whether it was requested to stop, but has not ended yet.
     pub fn is_stopping(self) -> bool {
         !self.is_empty() && !self.contains(StopReason::Done)
     }
 
-    /// Whether this one is among them.
+    /// Returns whether the set contains this reason.
     pub fn contains(self, reason: StopReason) -> bool {
         self.0 & reason as u16 != 0
     }
 
-    /// These and one more.
+    /// Returns the set with one more reason.
     #[must_use]
     pub fn with(self, reason: StopReason) -> Self {
         StopReasons(self.0 | reason as u16)
     }
 
-    /// Each of them.
+    /// Returns each reason.
     pub fn iter(self) -> impl Iterator<Item = StopReason> {
         ALL.iter().copied().filter(move |it| self.contains(*it))
     }
 }
 
 impl fmt::Display for StopReasons {
-    /// Names with `|` between them.
+    /// Formats the names, separated by `|`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, reason) in self.iter().enumerate() {
             let separator = if index == 0 { "" } else { "|" };

@@ -1,6 +1,6 @@
-//! How hard a daemon that was asked to stop is pressed, and when.
+//! The stages of stopping a daemon, and when each begins.
 //!
-//! Step by step while events of its object come; all in one go when nobody will come back to it.
+//! Step by step while the object has events; all stages in a row if no more events are expected.
 
 use std::time::Duration;
 
@@ -14,31 +14,31 @@ use crate::settings::Background;
 
 /// How long a handler may take to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// For a graceful exit.
+pub struct StopTimeouts {
+    /// Time for a graceful exit.
     pub backoff: Option<Duration>,
-    /// For a forced exit after that; without it, nobody forces it and nobody gives up on it.
+    /// Time for a forced exit after that; `None`: it is neither cancelled nor abandoned.
     pub timeout: Option<Duration>,
-    /// How often to look when there is no timeout.
+    /// How often to check if there is no timeout.
     pub polling: Duration,
 }
 
 /// What to do about a daemon that has not ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stage {
-    /// To be added to its reasons; [`StopReason::DaemonCancelled`] also means to cancel it.
+    /// The reason to add; [`StopReason::DaemonCancelled`] also means to cancel it.
     pub mark: Option<StopReason>,
-    /// For the log of its object.
+    /// The log line for its object.
     pub line: Option<LogLine>,
-    /// Until the next stage; `None`: nobody waits for it any more.
+    /// The time until the next stage; `None`: nothing waits for it any more.
     pub delay: Option<Duration>,
 }
 
-impl Patience {
-    /// The patience with a handler. Timers have only the polling.
+impl StopTimeouts {
+    /// Returns the times for a handler. Timers have only the polling interval.
     pub fn with(handler: &Handler, settings: &Background) -> Self {
         let own = &handler.background;
-        Patience {
+        StopTimeouts {
             backoff: own.cancellation_backoff,
             timeout: own.cancellation_timeout,
             polling: own
@@ -49,18 +49,23 @@ impl Patience {
     }
 }
 
-/// One step for a daemon that was asked to stop `age` ago, for `reasons`, and still runs.
-pub fn step(handler: &Handler, patience: Patience, reasons: StopReasons, age: Duration) -> Stage {
+/// Returns the stage of a daemon that was requested to stop `age` ago, for `reasons`, and still runs.
+pub fn step(
+    handler: &Handler,
+    timeouts: StopTimeouts,
+    reasons: StopReasons,
+    age: Duration,
+) -> Stage {
     let once = |mark, line: fn(&Handler) -> LogLine, delay| {
         let is_new = !reasons.contains(mark);
         Stage { mark: is_new.then_some(mark), line: is_new.then(|| line(handler)), delay }
     };
-    let backoff = patience.backoff.unwrap_or_default();
+    let backoff = timeouts.backoff.unwrap_or_default();
     if age < backoff {
         return once(StopReason::DaemonSignalled, signalled, Some(backoff.saturating_sub(age)));
     }
-    let Some(timeout) = patience.timeout else {
-        let delay = patience.polling;
+    let Some(timeout) = timeouts.timeout else {
+        let delay = timeouts.polling;
         let seconds = python_text::seconds(delay);
         let text = format!("{handler} is still exiting. The next check is in {seconds} seconds.");
         return Stage { mark: None, line: Some(debug(text)), delay: Some(delay) };
@@ -72,18 +77,18 @@ pub fn step(handler: &Handler, patience: Patience, reasons: StopReasons, age: Du
     once(StopReason::DaemonAbandoned, abandoned, None)
 }
 
-/// All stages for a daemon that was asked to stop and did not at once: to be gone through until it ends.
-pub fn linear(handler: &Handler, patience: Patience) -> Vec<Stage> {
+/// Returns all stages for a daemon that did not stop at once: to be applied in order until it ends.
+pub fn linear(handler: &Handler, timeouts: StopTimeouts) -> Vec<Stage> {
     let stage = |mark, line, delay| Stage { mark: Some(mark), line: Some(line), delay };
     let backoff =
-        patience.backoff.map(|it| stage(StopReason::DaemonSignalled, signalled(handler), Some(it)));
+        timeouts.backoff.map(|it| stage(StopReason::DaemonSignalled, signalled(handler), Some(it)));
     let timeout =
-        patience.timeout.map(|it| stage(StopReason::DaemonCancelled, cancelled(handler), Some(it)));
+        timeouts.timeout.map(|it| stage(StopReason::DaemonCancelled, cancelled(handler), Some(it)));
     let end = stage(StopReason::DaemonAbandoned, abandoned(handler), None);
     backoff.into_iter().chain(timeout).chain([end]).collect()
 }
 
-/// The line about a daemon that ended as soon as it was asked to.
+/// Returns the log line about a daemon that ended as soon as it was requested to.
 pub fn graceful(handler: &Handler) -> LogLine {
     debug(format!("{handler} has exited gracefully."))
 }

@@ -1,8 +1,8 @@
-//! The handlers of one object about which nothing can be decided for the moment.
+//! The handlers of one object that cannot be decided about at the moment.
 //!
-//! A filter that fails costs only its own handler. Until the filter is asked again, nobody knows whether the handler wants the
-//! object: it is not called, and neither the finalizer nor the end of a change is decided without it. The pauses are those of
-//! other unexpected errors, but at least ten times as long as the filter has taken. Times are durations since any fixed moment.
+//! A filter that fails affects only its own handler. Until the filter is asked again, it is unknown whether the handler wants the
+//! object: it is not called, and neither the finalizer nor the end of a change is decided without it. The pauses are those of other
+//! unexpected errors, but at least ten times as long as the filter has taken. Times are durations since any fixed moment.
 //!
 //! Before: `handling/asking.rs`, which asks the filters. After: `reactor/undecided.rs`, which waits.
 
@@ -19,17 +19,17 @@ use super::{
     reason::Reason,
 };
 
-/// What takes long rests this many times as long: so a handler takes at most about a tenth of the time of its object.
+/// A slow filter pauses for this many times its duration: so a handler uses at most about a tenth of the time of its object.
 pub const REST: u32 = 10;
 
-/// What takes less than this may be asked again at once when something happens.
+/// A filter that takes less than this may be asked again at once when an event arrives.
 const LONG: Duration = Duration::from_secs(1);
 
-/// The undecided handlers of one object, and what was handled without them.
+/// The undecided handlers of one object, and the change that was handled without them.
 #[derive(Debug, Default)]
 pub struct Undecided {
     all: Vec<Entry>,
-    /// What the other handlers have seen of a change that all have finished but these.
+    /// The essence that the other handlers have seen, of a change that all but the undecided handlers have finished.
     settled: Option<Arc<Value>>,
 }
 
@@ -37,22 +37,22 @@ pub struct Undecided {
 struct Entry {
     mark: Mark,
     category: Category,
-    /// Failed attempts in a row.
+    /// Consecutive failed attempts.
     failures: usize,
-    /// Not before; `None` if it is not asked again without another event.
+    /// Not asked before this time; `None` if it is asked again only at another event.
     until: Option<Duration>,
     /// It takes so long that it is never asked earlier.
     is_slow: bool,
-    /// The present cycle had to do without an answer.
+    /// It was undecided in the current cycle.
     is_met: bool,
 }
 
-/// A filter has failed.
+/// The failure of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// How often in a row, this time included.
+    /// The number of consecutive failures, including this one.
     pub attempt: usize,
-    /// The pause before it is asked again; `None` if only another event brings it back.
+    /// The pause before it is asked again; `None` if it is asked again only at another event.
     pub pause: Option<Duration>,
 }
 
@@ -62,20 +62,20 @@ impl Undecided {
         self.all.iter_mut().for_each(|it| it.is_met = false);
     }
 
-    /// Ends a cycle: handlers that it could decide about are forgotten.
+    /// Ends a cycle: handlers that it decided about are forgotten.
     pub fn end(&mut self, now: Duration) {
         self.all.retain(|it| it.is_met || (it.is_sticky() && it.rests(now)));
     }
 
-    /// Whether nothing may be asked of a handler yet. A handler that was edited may be asked at once.
+    /// Returns whether the filters of a handler must not be asked yet. A handler that was edited may be asked at once.
     pub fn rests(&mut self, handler: &Handler, now: Duration) -> bool {
         let Some(entry) = self.of(handler).filter(|it| it.rests(now)) else { return false };
         entry.is_met = true;
         true
     }
 
-    /// Notes that a filter of a handler has failed after so much time. `delays` are the pauses after unexpected errors; the
-    /// last one repeats.
+    /// Records that a filter of a handler has failed after `took`. `delays` are the pauses after unexpected errors; the last one
+    /// repeats.
     pub fn failed(
         &mut self,
         handler: &Handler,
@@ -95,50 +95,50 @@ impl Undecided {
         Failed { attempt: before + 1, pause }
     }
 
-    /// Notes that a handler must not be called for a while.
+    /// Pauses a handler: it must not be called until the pause is over.
     pub fn rest(&mut self, handler: &Handler, pause: Duration, now: Duration) {
         self.note(handler, 1, (Some(now.saturating_add(pause)), true));
     }
 
-    /// The pause until the first undecided handler can be asked again. Those of events wait for the next event.
+    /// Returns the pause until the first undecided handler can be asked again. Event handlers wait for the next event.
     pub fn pause(&self, now: Duration) -> Option<Duration> {
         let waiting = self.all.iter().filter(|it| it.category != Category::Watching);
         waiting.filter_map(|it| it.until).map(|it| it.saturating_sub(now)).min()
     }
 
-    /// The ids of the index handlers that are to be asked again now.
+    /// Returns the ids of the index handlers that are due to be asked again.
     pub fn unindexed(&self, now: Duration) -> BTreeSet<Arc<str>> {
         let indexing = self.all.iter().filter(|it| it.category == Category::Indexing);
         let due = indexing.filter(|it| it.until.is_some() && !it.rests(now));
         due.map(|it| Arc::clone(it.mark.id())).collect()
     }
 
-    /// Whether there is nothing to remember.
+    /// Returns whether there is nothing to remember.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty() && self.settled.is_none()
     }
 
-    /// Notes that all handlers have finished a change but the undecided ones.
+    /// Records that all handlers except the undecided ones have finished a change.
     pub fn settle(&mut self, change: &Change) {
         self.settled = Some(Arc::clone(&change.new));
     }
 
-    /// No change waits for undecided handlers any more.
+    /// Records that no change waits for undecided handlers any more.
     pub fn unsettle(&mut self) {
         self.settled = None;
     }
 
-    /// What the others have seen of a change that all handlers have finished but the undecided ones, if the object has changed again
-    /// since then.
+    /// Returns the essence that the other handlers have seen, if all of them have finished a change and the object has changed
+    /// again since then.
     pub fn overtaken(&self, change: &Change) -> Option<&Arc<Value>> {
         let is_ending = matches!(change.reason, Reason::Delete | Reason::Free | Reason::Gone);
         let settled = self.settled.as_ref().filter(|_| !is_ending)?;
-        // If it is stored as handled, the present change begins there anyway.
+        // If it is stored as handled, the current change begins there anyway.
         (*settled != change.new && change.old.as_ref() != Some(settled)).then_some(settled)
     }
 
-    /// If the object has changed again, filters may answer now: they are asked without waiting for the end of their pauses, those
-    /// excepted that have taken long.
+    /// If the object has changed again, filters may succeed now: they are asked without waiting for the end of their pauses, except
+    /// for slow ones.
     pub fn retry_if_overtaken(&mut self, change: &Change) {
         if self.overtaken(change).is_some() {
             let changing = self.all.iter_mut().filter(|it| it.category == Category::Changing);
@@ -167,7 +167,7 @@ impl Entry {
         self.until.is_some_and(|it| now < it)
     }
 
-    /// Not every cycle comes to these handlers.
+    /// Not every cycle concerns these handlers.
     fn is_sticky(&self) -> bool {
         matches!(self.category, Category::Watching | Category::Indexing)
     }

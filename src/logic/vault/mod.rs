@@ -1,7 +1,7 @@
-//! The credentials at hand: which of them a request uses, and what follows when the server rejects them.
+//! The available credentials: which of them a request uses, and what follows when the server rejects them.
 //!
-//! Unlike the reference, credentials that were rejected are not banned for ever: when a login brings nothing else they are
-//! tried again, after pauses that grow. So a token that becomes valid is noticed, and one spurious 401 is no end.
+//! Unlike in Kopf, rejected credentials are not banned permanently: if a login returns no others, they are tried again, after
+//! increasing pauses. So a token that becomes valid is noticed, and a single spurious 401 does not stop the operator.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -11,55 +11,55 @@ use serde_json::Value;
 #[cfg(test)]
 mod tests;
 
-/// Rejected credentials that are remembered for each login handler.
+/// Number of rejected credentials that are remembered for each login handler.
 const REMEMBERED: usize = 3;
 
-/// The longest pause between logins that bring nothing acceptable.
+/// Maximum pause between logins that return nothing acceptable.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 
-/// A login is renewed this long before it expires, or in its last fifth if it is a short one.
+/// How long before its expiration a login is renewed; a short one is renewed in its last fifth.
 const RENEWAL_LEAD: Duration = Duration::from_mins(1);
 
 /// All credentials of the last login. `T` is what requests need: a connection.
 #[derive(Debug)]
 pub struct Vault<T> {
     items: Vec<Item<T>>,
-    /// What the server rejected, by login handler; the last is the newest.
+    /// The credentials that the server rejected, by login handler; the newest is the last.
     rejected: BTreeMap<Arc<str>, Vec<Value>>,
     /// Logins since the last accepted request.
     logins: u32,
-    /// Grows with each login: tells a late 401 of old credentials from one of the present ones.
+    /// Increases with each login: distinguishes a late 401 for old credentials from one for the current ones.
     generation: u64,
 }
 
-/// What a login handler brought.
+/// The result of a login handler.
 #[derive(Clone, Debug)]
 pub struct Found<T> {
     /// The login handler.
     pub handler: Arc<str>,
-    /// Higher ones go first.
+    /// Credentials with a higher priority are used first.
     pub priority: i64,
-    /// Not to be used from this moment on.
+    /// Not to be used from this time on.
     pub expiration: Option<Timestamp>,
-    /// What it returned, to recognise the same again; `None` if that cannot be told.
+    /// The returned value, to recognize it if it is returned again; `None` if it cannot be compared.
     pub returned: Option<Value>,
-    /// What requests need.
+    /// The connection for requests.
     pub content: T,
 }
 
-/// One of them, at work.
+/// Credentials in use.
 #[derive(Debug)]
 struct Item<T> {
     found: Found<T>,
-    /// When a new login should come before the expiration.
+    /// When a new login is needed before the expiration.
     renew_at: Option<Timestamp>,
-    /// The server rejected the same before: only used when there is nothing else.
+    /// The server has rejected the same credentials before: used only if there are no others.
     suspect: bool,
-    /// The server has rejected it.
+    /// The server has rejected them.
     out: bool,
 }
 
-/// Names the credentials of one request.
+/// Identifies the credentials of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     generation: u64,
@@ -67,20 +67,20 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The login handler they came from.
+    /// Returns the login handler that the credentials come from.
     pub fn handler(&self) -> &str {
         &self.handler
     }
 }
 
-/// What follows from a rejection.
+/// The consequence of a rejection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// Those credentials are gone already.
+    /// Those credentials were already replaced.
     Stale,
-    /// There are others.
+    /// Other credentials are available.
     OthersLeft,
-    /// There are none: log in again, after this pause.
+    /// No others are available: log in again, after this pause.
     NoneLeft(Duration),
 }
 
@@ -91,7 +91,7 @@ impl<T> Default for Vault<T> {
 }
 
 impl<T: Clone> Vault<T> {
-    /// A login has brought these; they replace all others.
+    /// Stores the credentials of a login; they replace all others.
     pub fn fill(&mut self, found: Vec<Found<T>>, now: Timestamp) {
         self.generation = self.generation.wrapping_add(1);
         self.logins = self.logins.saturating_add(1);
@@ -105,7 +105,7 @@ impl<T: Clone> Vault<T> {
         self.items = found.into_iter().map(item).collect();
     }
 
-    /// Credentials for one request: any of those with the highest priority. `random` picks a number below its argument.
+    /// Returns credentials for one request: any of those with the highest priority. `random` picks a number below its argument.
     pub fn pick(&self, now: Timestamp, random: impl FnOnce(usize) -> usize) -> Option<(Ticket, T)> {
         let usable: Vec<_> = self.items.iter().filter(|it| it.is_usable(now)).collect();
         let rank = |it: &Item<T>| (!it.suspect, it.found.priority);
@@ -116,12 +116,12 @@ impl<T: Clone> Vault<T> {
         Some((Ticket { generation: self.generation, handler }, item.found.content.clone()))
     }
 
-    /// The server has accepted a request. Tells whether that is news since the last login.
+    /// Records that the server has accepted a request. Returns whether it is the first since the last login.
     pub fn accept(&mut self) -> bool {
         std::mem::take(&mut self.logins) > 0
     }
 
-    /// The server has answered 401 to these credentials.
+    /// Records that the server has responded to these credentials with 401.
     pub fn reject(&mut self, ticket: &Ticket, now: Timestamp) -> Rejection {
         let is_it = |it: &&mut Item<T>| it.found.handler == ticket.handler && !it.out;
         let item = self.items.iter_mut().find(is_it);
@@ -137,7 +137,7 @@ impl<T: Clone> Vault<T> {
             known.drain(..surplus);
         }
         if self.items.iter().any(|it| it.is_usable(now)) {
-            // Streams with these credentials end, and go on with the others.
+            // Streams with these credentials end, and continue with the others.
             self.items.retain(|it| !it.out);
             Rejection::OthersLeft
         } else {
@@ -145,25 +145,27 @@ impl<T: Clone> Vault<T> {
         }
     }
 
-    /// Whether it is time for a new login though the credentials still hold.
+    /// Returns whether a new login is due although the credentials are still valid.
     pub fn is_ageing(&self, now: Timestamp) -> bool {
         let mut usable = self.items.iter().filter(|it| it.is_usable(now)).peekable();
-        // One that lasts is enough to wait for the expiration of the others.
+        // A single one that lasts is enough to wait for the expiration of the others.
         usable.peek().is_some() && usable.all(|it| it.renew_at.is_some_and(|at| at <= now))
     }
 
-    /// Whether nothing speaks against the credentials yet: they may be new to the server, but none were rejected before.
+    /// Returns whether nothing indicates that the credentials are invalid: the server may not have seen them yet, but has rejected
+    /// none before.
     pub fn is_trusted(&self) -> bool {
         self.logins <= 1
     }
 
-    /// A login has brought nothing: how long to wait for the next.
+    /// Records that a login has returned nothing. Returns how long to wait for the next.
     pub fn note_failed_login(&mut self) -> Duration {
         self.logins = self.logins.saturating_add(1);
         self.pause()
     }
 
-    /// None after the first login since all was well, then growing: a server must not be asked in a tight loop.
+    /// No pause after the first login since the last accepted request, then increasing ones: a server must not be called in a tight
+    /// loop.
     fn pause(&self) -> Duration {
         match self.logins.checked_sub(2) {
             None => Duration::ZERO,
@@ -178,7 +180,7 @@ impl<T> Item<T> {
     }
 }
 
-/// Short before the expiration.
+/// Returns the time of the renewal, shortly before the expiration.
 fn renewal(now: Timestamp, expiration: Timestamp) -> Timestamp {
     let left = Duration::try_from(expiration.duration_since(now)).unwrap_or_default();
     expiration.saturating_sub(RENEWAL_LEAD.min(left / 5)).unwrap_or(expiration)

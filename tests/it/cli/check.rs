@@ -307,16 +307,16 @@ fn wrong_grants_are_usage_errors_with_their_place_and_an_example() {
             hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
             error: --allow-env: the value is empty
             hint: --allow-env takes the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*
-            error: KOPF_RUN_ALLOW_NET: 'https://example.com/' is a URL: only the host and its port belong here: example.com:443
+            error: KOPF_RUN_ALLOW_NET: 'https://example.com/' is a URL: pass only the host and its port: example.com:443
             hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
-            error: kopf.yaml:1: allow-net: 'example.com:443' in 'example.com:443:80' is no name of a host
+            error: kopf.yaml:1: allow-net: 'example.com:443' in 'example.com:443:80' is not a host name
             hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
             error: kopf.yaml:1: allow-net: expected a string or a list of strings, got 443
             error: kopf.yaml:1: there is no option `allow-ent`
             hint: did you mean `allow-net`?
             error: kopf.yaml:3: a script has no option `allow-raed`
             hint: did you mean `allow-read`?
-            error: kopf.yaml:2: allow-env: 'A=1' has a value: only the name of a variable belongs here
+            error: kopf.yaml:2: allow-env: 'A=1' has a value: pass only the name of a variable
             hint: --allow-env takes the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*
             error: kopf.yaml:1: expected scripts with their permissions, such as `handlers.lua: {allow-env: APP_*}`, got ["a.lua"]
             error: kopf.yaml:1: health: expected a string, got 8081

@@ -94,7 +94,7 @@ fn class(error: &ApiError) -> String {
         Some(400..=499) => "APIClientError",
         Some(500..=599) => "APIServerError",
         Some(_) => "APIError",
-        None if error.message.contains("broke off") => "ClientPayloadError",
+        None if error.message.contains("interrupted") => "ClientPayloadError",
         None if error.message.contains("timeout") => "TimeoutError",
         None => "ClientConnectionError",
     };

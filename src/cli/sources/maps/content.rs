@@ -1,4 +1,4 @@
-//! What is in a `ConfigMap`: scripts, and texts that they can load. Pure.
+//! The content of a `ConfigMap`: scripts and modules. Pure.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -10,13 +10,13 @@ use crate::logic::object::Object;
 /// The scripts of one `ConfigMap`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Map {
-    /// The namespace it is in.
+    /// Its namespace.
     pub(super) namespace: String,
     /// Its name.
     pub(super) name: String,
     /// The texts by key.
     pub(super) data: BTreeMap<String, String>,
-    /// The keys of what is no text.
+    /// The keys of binary data.
     pub(super) binary: Vec<String>,
 }
 
@@ -39,15 +39,15 @@ impl Map {
         }
     }
 
-    /// As users see it.
+    /// Returns the name as users see it.
     pub(super) fn shown(&self) -> String {
         format!("configmap/{}/{}", self.namespace, self.name)
     }
 
-    /// The scripts: what they are called, and their texts.
+    /// Returns the scripts with their names and texts.
     ///
     /// # Errors
-    /// When there are none, or when one is no text.
+    /// Fails if there are none, or if one is binary.
     pub(super) fn scripts(&self) -> Result<Vec<(String, &str)>, Error> {
         let shown = self.shown();
         if let Some(key) = self.binary.iter().find(|it| is_script(it)) {
@@ -60,7 +60,7 @@ impl Map {
     }
 }
 
-/// The same rule as for the files of a directory.
+/// Applies the same rule as for the files of a directory.
 fn is_script(key: &str) -> bool {
     let key = Path::new(key);
     sources::is_script(key) && !sources::is_hidden(key)
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_without_scripts_is_an_error_that_says_what_scripts_are() {
+    fn a_map_without_scripts_is_an_error_that_explains_scripts() {
         for data in [Value::Null, json!({}), json!({ "_lib.lua": "", "x": "" })] {
             let problem = map(&data, &Value::Null).scripts().expect_err("nothing");
             assert_eq!(problem.to_string(), "there are no scripts in configmap/ops/scripts");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_is_no_text_is_refused_with_a_hint() {
+    fn a_script_that_is_not_text_is_rejected_with_a_hint() {
         let map = map(&json!({ "a.lua": "" }), &json!({ "b.lua": "/w==" }));
         let problem = map.scripts().expect_err("binary");
         assert!(problem.to_string().contains("'b.lua' is in binaryData"), "{problem}");

@@ -1,7 +1,7 @@
-//! Scripts in `ConfigMap`s, through the API: read at the start, then watched.
+//! Scripts in `ConfigMap`s: read from the API at the start, then watched.
 //!
-//! A connection of their own, as the kubeconfig or the pod says: the login handlers are in the scripts that have to be read
-//! first. A watch is limited to the objects that were asked for, so that little permission is enough.
+//! They use a separate connection with the kubeconfig or the service account: the login handlers are in the scripts to be read. A
+//! watch is limited to the requested objects, so that few permissions are needed.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -21,42 +21,42 @@ use crate::ports::{ApiError, Cluster, Extent, Health, HealthState, StreamEvent, 
 use crate::scripting::{Modules, Source};
 use crate::settings::Settings;
 
-/// As the settings name the resource.
+/// The name of the resource, as in settings.
 const CONFIGMAPS: &str = "configmaps";
 
-/// An API that says nothing for so long is told as unreachable: a start that hangs helps nobody.
+/// An API that does not respond within this time is reported as unreachable: a start must not hang.
 const START_MAX: Duration = Duration::from_secs(30);
 
 /// Maps by namespace and name.
 type Found = BTreeMap<(String, String), Map>;
 
-/// What a stream tells, and for which of the wanted.
+/// An event of a stream, and the index of its request.
 type Told = (usize, Result<StreamEvent, ApiError>);
 
-/// The maps that were asked for, as they are now.
+/// The requested maps, as they are now.
 pub struct Maps {
     wanted: Vec<Wanted>,
     streams: SelectAll<BoxStream<'static, Told>>,
-    /// How the streams are.
+    /// The health of the streams.
     health: Health,
 }
 
-/// One of those that were asked for.
+/// One request of the user.
 struct Wanted {
     option: MapOption,
     namespace: String,
     found: Found,
-    /// What a listing has told until now, while there is one.
+    /// The maps of an unfinished list, if there is one.
     listing: Option<Found>,
-    /// Whether there was a whole listing.
+    /// Whether a list has been completed.
     is_known: bool,
 }
 
 impl Maps {
-    /// Reads them once.
+    /// Reads the maps once.
     ///
     /// # Errors
-    /// When the API says no, or nothing for too long.
+    /// Fails if the API reports an error, or does not respond in time.
     pub async fn open(
         cluster: &dyn Cluster,
         options: &[MapOption],
@@ -91,7 +91,7 @@ impl Maps {
         }
     }
 
-    /// Waits until each has been listed.
+    /// Waits until each request has been listed.
     async fn first(&mut self) -> Result<(), Report> {
         while self.wanted.iter().any(|it| !it.is_known) {
             let Some((index, event)) = self.streams.next().await else { break };
@@ -104,7 +104,7 @@ impl Maps {
         Ok(())
     }
 
-    /// Why there is no answer.
+    /// Returns why there is no response.
     fn silence(&self) -> Report {
         let parts = self.health.parts();
         let late = self.wanted.iter().find(|it| !it.is_known);
@@ -115,10 +115,10 @@ impl Maps {
         refused(option, &reason, None)
     }
 
-    /// The scripts as they are now.
+    /// Returns the current scripts.
     ///
     /// # Errors
-    /// When one that was asked for is not there, or cannot be used.
+    /// Fails if a requested map does not exist, or cannot be used.
     pub fn read(&self) -> Result<Vec<Source>, Error> {
         let mut maps = BTreeMap::new();
         for wanted in &self.wanted {
@@ -138,7 +138,7 @@ impl Maps {
         Ok(scripts)
     }
 
-    /// Waits until something has happened. Nothing is lost if it is not waited for to the end.
+    /// Waits for a change. Cancel-safe.
     pub async fn changed(&mut self) {
         loop {
             let Some((index, event)) = self.streams.next().await else {
@@ -151,7 +151,7 @@ impl Maps {
         }
     }
 
-    /// Why changes may not be seen at the moment, one line for each reason.
+    /// Returns why changes may not be detected at the moment, one line for each reason.
     pub fn troubles(&self) -> Vec<String> {
         let parts = self.health.parts().into_iter();
         let troubled = parts.filter(|(_, part)| part.state != HealthState::Ready);
@@ -167,7 +167,7 @@ impl Wanted {
         Wanted { option, namespace, found: Found::new(), listing: None, is_known: false }
     }
 
-    /// Whether it means that something may be different now.
+    /// Takes an event. Returns whether anything may have changed.
     fn take(&mut self, event: Result<StreamEvent, ApiError>) -> bool {
         match event {
             Ok(StreamEvent::Listing) => {
@@ -193,7 +193,7 @@ impl Wanted {
                 is_new
             }
             Ok(StreamEvent::Alive) => false,
-            // What is there stays; that we are blind now is news.
+            // Keep the known maps; report that changes are not detected.
             Err(_) => true,
         }
     }
@@ -234,7 +234,7 @@ fn refused(option: &MapOption, reason: &str, error: Option<&ApiError>) -> Report
     }
 }
 
-/// The same settings, with nothing but these maps asked for.
+/// Returns the settings restricted to the requested maps.
 fn restricted(settings: &Settings, option: &MapOption) -> Settings {
     let mut settings = settings.clone();
     let watching = &mut settings.watching;
@@ -253,7 +253,7 @@ fn restricted(settings: &Settings, option: &MapOption) -> Settings {
     settings
 }
 
-/// Every cluster has them: there is nothing to discover.
+/// Returns the resource. Every cluster has it, so it needs no discovery.
 fn configmaps() -> Resource {
     Resource {
         version: "v1".into(),

@@ -1,6 +1,6 @@
-//! What the mounts of this process mean for watching: files that never change, and file systems that tell nothing.
+//! Properties of mounts that affect watching: files that never change, and file systems without notifications.
 //!
-//! A pure reader of `/proc/self/mountinfo`, whose format is in `proc_pid_mountinfo(5)`.
+//! A pure parser of `/proc/self/mountinfo`, whose format is documented in `proc_pid_mountinfo(5)`.
 
 use std::{
     ffi::OsString,
@@ -11,13 +11,13 @@ use std::{
 #[cfg(test)]
 mod tests;
 
-/// File systems whose files are changed by other machines too, of which the kernel here hears nothing.
+/// File systems that other machines can change, too, without notifications on this one.
 const REMOTE: &[&str] = &[
     "9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
     "ocfs2", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 ];
 
-/// The mounts, in the order in which they were made: later ones cover earlier ones.
+/// The mounts, in the order of their creation: later ones cover earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mounts(Vec<Mount>);
 
@@ -28,7 +28,7 @@ struct Mount {
 }
 
 impl Mounts {
-    /// Reads the text of the file. Lines that are not understood are left out.
+    /// Parses the text of the file. Lines that cannot be parsed are skipped.
     pub(super) fn parse(text: &[u8]) -> Self {
         let mounts = text.split(|it| *it == b'\n').filter_map(|line| {
             let mut fields = line.split(|it| *it == b' ');
@@ -41,15 +41,15 @@ impl Mounts {
         Mounts(mounts.collect())
     }
 
-    /// Whether a file is a mount by itself, as Kubernetes makes of a `subPath`: it stays the file that it was at first.
+    /// Returns whether a file is a mount by itself, as for a `subPath` in Kubernetes: it never changes.
     pub(super) fn is_mounted_alone(&self, file: &Path) -> bool {
         self.0.iter().any(|it| it.point == file)
     }
 
-    /// The type of the file system of this real path, if other machines may change it.
+    /// Returns the type of the file system of this real path, if other machines can change it.
     pub(super) fn remote(&self, path: &Path) -> Option<&str> {
         let covering = self.0.iter().filter(|it| path.starts_with(&it.point));
-        // The last of the longest: it covers the others.
+        // The last of the longest covers the others.
         let mount = covering.max_by_key(|it| it.point.components().count())?;
         let kind = mount.kind.as_str();
         let is_remote = REMOTE.contains(&kind) || kind == "fuse" || kind.starts_with("fuse.");
@@ -57,7 +57,7 @@ impl Mounts {
     }
 }
 
-/// Spaces and the like are written as octal numbers behind a backslash.
+/// Decodes spaces and the like, which are written as octal numbers after a backslash.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

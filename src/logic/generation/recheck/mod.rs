@@ -1,7 +1,7 @@
-//! Which objects must be looked at again when their handlers have changed, though nothing happens to them.
+//! Which objects must be checked again when their handlers have changed, although the objects have not.
 //!
-//! A watch brings what happens, and most edits need no more: the code of a handler matters when it is called the next time. For all
-//! others, [`effect`] is the table. `tests.rs` walks it, and compares this text with it:
+//! A watch reports changes, and most edits need no more: the code of a handler matters when it is called the next time. For all
+//! other edits, [`effect`] is the table. `tests.rs` covers each row, and compares this text with it:
 //!
 //! | handlers | edit | what is looked at again |
 //! |---|---|---|
@@ -18,14 +18,14 @@
 //! | indexing | added | all objects of the resources that fill the index |
 //! | indexing | removed | all objects of the resources that fill the index |
 //!
-//! A handler that wants other objects than before counts as added. A daemon or timer that has ended by itself runs for no known
-//! object, so that all objects are looked at. A function that selects counts by what it selects: resources that it selects now
-//! get streams of their own, or count as added. Activities, admission and lifecycles are of no object.
+//! A handler with new filters counts as added. If a daemon or timer has ended by itself, the objects that it runs for are not
+//! known, so all objects are checked. A selector function counts by the resources that it selects: those that it selects now get
+//! new streams, or count as added. Activities, admission and lifecycles do not concern objects.
 //!
 //! Every load creates new function references; the fingerprints of [`crate::logic::handler::Parts`] tell which functions of
 //! filters and selectors are unchanged.
 //!
-//! After: `reactor/generation/handover.rs`, which looks.
+//! After: `reactor/generation/handover.rs`, which does the checks.
 
 #[cfg(test)]
 mod tests;
@@ -41,20 +41,20 @@ use crate::logic::{
 const CATEGORIES: [Category; 4] =
     [Category::Changing, Category::Watching, Category::Spawning, Category::Indexing];
 
-/// What an edit of the scripts does to one handler.
+/// How an edit of the scripts affects one handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edit {
-    /// It is as before.
+    /// Unchanged.
     Unchanged,
-    /// It has other code or other options, and wants the same objects.
+    /// Has other code or other options, and the same filters.
     Edited,
-    /// It was not there before, or wanted other objects.
+    /// Did not exist before, or had other filters.
     Added,
-    /// It is not there any more.
+    /// No longer exists.
     Removed,
 }
 
-/// Which objects an edit of one handler concerns.
+/// The objects that an edit of one handler concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     /// None.
@@ -71,18 +71,18 @@ enum Effect {
     All,
 }
 
-/// Which objects of a resource must be looked at again.
+/// The objects of a resource that must be checked again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recheck {
-    /// All.
+    /// All objects.
     pub all: bool,
-    /// All, if handlers have failed permanently on any of them.
+    /// All objects, if handlers have failed permanently on any of them.
     pub all_if_failed: bool,
-    /// Those for which daemons or timers of these ids run. If one of them has ended by itself for some object: all.
+    /// Those for which daemons or timers of these ids run. If one of them has ended by itself for any object: all objects.
     pub daemons: BTreeSet<Arc<str>>,
 }
 
-/// The handlers that have not seen any object yet, of those that are called for whatever happens.
+/// The handlers that have not seen any object yet, among those that are called for every event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewHandlers {
     /// The ids of indexes.
@@ -115,7 +115,7 @@ pub fn refilled(old: &Registry, new: &Registry) -> BTreeSet<Arc<str>> {
     both.filter(|id| !are_same(&of(old, id), &of(new, id))).collect()
 }
 
-/// Returns whether any of these handlers was not there before as it is now.
+/// Returns whether any of these handlers is new or was edited.
 pub fn has_new(old: &ResourceHandlers, new: &ResourceHandlers) -> bool {
     let mut objects = CATEGORIES.into_iter().filter(|it| *it != Category::Indexing);
     objects.any(|it| {
@@ -125,8 +125,8 @@ pub fn has_new(old: &ResourceHandlers, new: &ResourceHandlers) -> bool {
 }
 
 impl Recheck {
-    /// Returns which objects must be looked at again when these handlers take the place of the old ones. `indexes` are those of the
-    /// new handlers that must be filled again.
+    /// Returns which objects must be checked again when these handlers replace the old ones. `indexes` are the indexes of the new
+    /// handlers that must be filled again.
     pub fn between(
         old: &ResourceHandlers,
         new: &ResourceHandlers,
@@ -141,7 +141,7 @@ impl Recheck {
                 recheck.add(handler, effect(category, edit));
             }
         }
-        // They are filled by handlers of several resources, and an edit of one of them concerns all.
+        // Handlers of several resources fill an index, and an edit of one of them concerns all.
         recheck.all |= new.indexing.iter().any(|it| indexes.contains(&it.id));
         if recheck.all { Recheck { all: true, ..Recheck::default() } } else { recheck }
     }
@@ -173,7 +173,7 @@ impl NewHandlers {
         }
     }
 
-    /// Adds handlers that came later.
+    /// Adds handlers of a later version.
     pub fn add(&mut self, later: NewHandlers) {
         self.indexes.extend(later.indexes);
         self.watching.extend(later.watching);
@@ -208,7 +208,7 @@ fn of_category(handlers: &ResourceHandlers, category: Category) -> &[Arc<Handler
     }
 }
 
-/// Returns how a handler differs from the old ones that are declared like it.
+/// Returns how a handler differs from the old ones with the same declaration.
 fn edit_of_new(old: &[Arc<Handler>], handler: &Handler) -> Edit {
     let mut edit = Edit::Added;
     for before in declared_like(old, handler) {
@@ -222,7 +222,7 @@ fn edit_of_new(old: &[Arc<Handler>], handler: &Handler) -> Edit {
     edit
 }
 
-/// Returns what has become of an old handler; one that is declared with other filters counts as edited, too.
+/// Returns how an old handler was edited; one that is declared with other filters counts as edited, too.
 fn edit_of_old(new: &[Arc<Handler>], handler: &Handler) -> Edit {
     let mut now = declared_like(new, handler).peekable();
     if now.peek().is_none() {
@@ -241,7 +241,7 @@ fn declared_like<'a>(
     handlers.iter().filter(move |it| it.is_namesake(one))
 }
 
-/// Returns whether both want the same objects, and hold them alike.
+/// Returns whether both want the same objects, and hold them in the same way.
 fn sees_same(one: &Handler, other: &Handler) -> bool {
     one.filters_same(other)
         && one.requires_finalizer() == other.requires_finalizer()

@@ -1,4 +1,4 @@
-//! Claims about what is looked at again: the whole table, and its finer points.
+//! Which objects are checked again: the whole table, and its details.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -68,7 +68,7 @@ fn running() -> Recheck {
     Recheck { daemons: BTreeSet::from([Arc::from("it")]), ..Recheck::default() }
 }
 
-/// What looking again means for the only handler of this kind.
+/// Returns the expected result for the only handler of this kind.
 fn expected(effect: Effect, kind: Kind) -> Recheck {
     match effect {
         Effect::IfFailed => all_if_failed(),
@@ -127,7 +127,7 @@ fn every_row_of_the_table_holds_and_is_documented() {
     );
 }
 
-/// A handler of the same index that is filled from another resource.
+/// Returns a handler of the same index for another resource.
 fn elsewhere(code: u64) -> Handler {
     let mut handler = handler(Kind::Index, code, &[]);
     let selector = handler.selector.as_mut().expect("a selector");
@@ -211,7 +211,7 @@ fn an_index_is_filled_again_if_any_of_its_handlers_differs() {
 }
 
 #[test]
-fn only_what_was_edited_is_new() {
+fn only_edited_handlers_are_new() {
     let of = |code| of_resource(&registry(vec![handler(Kind::Event, code, &[])]));
     let none = BTreeSet::new();
     assert!(!has_new(&of(1), &of(1)));
@@ -221,7 +221,7 @@ fn only_what_was_edited_is_new() {
     assert_eq!(added.watching, BTreeSet::from([Arc::from("it")]));
 }
 
-/// The state of the handler `it` after an attempt that has failed, to be repeated after this time.
+/// Returns the state of the handler `it` after a failed attempt that is retried after this delay.
 fn put_off(delay: Duration) -> State {
     let it: Arc<str> = Arc::from("it");
     let mut state = State::default();
@@ -241,7 +241,7 @@ fn a_handler_that_is_edited_while_it_waits_is_found() {
     assert!(waiting.edited(&[Arc::clone(&old)]).is_empty());
     assert!(waiting.edited(&[Arc::new(handler(Kind::Update, 2, &[]))]).is_empty(), "another one");
     assert_eq!(waiting.edited(&[Arc::clone(&new)]).len(), 1);
-    // Another one was called in the cycle: it still is to be tried.
+    // The cycle called another handler: this one is still to be retried.
     waiting.note(&state, &[Arc::clone(&new)], &[], Timestamp::UNIX_EPOCH);
     assert_eq!(waiting.edited(&[Arc::clone(&new)]).len(), 1);
     waiting.note(&state, &[Arc::clone(&new)], &[Arc::clone(&new)], Timestamp::UNIX_EPOCH);

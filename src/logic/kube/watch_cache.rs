@@ -1,4 +1,4 @@
-//! What a script has been told of the objects that it watches, so that a list that was taken again tells only what is new.
+//! The objects that a watch has reported to a script, so that a repeated list reports only what is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::logic::{object::Header, reason::EventType};
 
-/// The objects that a watch has told of.
+/// The objects that a watch has reported.
 #[derive(Debug, Default)]
-pub struct Sight {
+pub struct WatchCache {
     seen: BTreeMap<Key, Seen>,
-    /// While a list is taken: what was not in it so far.
+    /// While a list is read: the objects that it has not contained so far.
     missing: Option<BTreeSet<Key>>,
 }
 
@@ -25,22 +25,22 @@ struct Seen {
     kind: String,
 }
 
-/// What to tell of an object.
+/// A change to report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// With the object as it came.
-    Told(EventType),
-    /// It went while nobody watched: only its identity is known.
+    /// An event, with the object of the event.
+    Event(EventType),
+    /// The object was deleted while no watch was running: only its identity is known.
     Gone(Value),
 }
 
-impl Sight {
-    /// A list begins.
+impl WatchCache {
+    /// Begins a list.
     pub fn begin(&mut self) {
         self.missing = Some(self.seen.keys().cloned().collect());
     }
 
-    /// An object comes, from a list if without a type. What to tell, in order.
+    /// Takes an object, from a list if without an event type. Returns the changes to report, in order.
     pub fn see(&mut self, kind: Option<EventType>, header: &Header) -> Vec<Change> {
         let key = (header.namespace.clone(), header.name.clone());
         if let Some(missing) = &mut self.missing {
@@ -48,7 +48,7 @@ impl Sight {
         }
         if kind == Some(EventType::Deleted) {
             self.seen.remove(&key);
-            return vec![Change::Told(EventType::Deleted)];
+            return vec![Change::Event(EventType::Deleted)];
         }
         let now = Seen {
             uid: header.uid.clone(),
@@ -58,18 +58,18 @@ impl Sight {
         };
         let before = self.seen.get(&key);
         let changes = match before {
-            None => vec![Change::Told(EventType::Added)],
+            None => vec![Change::Event(EventType::Added)],
             Some(before) if before.uid != now.uid => {
-                vec![Change::Gone(identity(&key, before)), Change::Told(EventType::Added)]
+                vec![Change::Gone(identity(&key, before)), Change::Event(EventType::Added)]
             }
             Some(before) if before.version == now.version => Vec::new(),
-            Some(_) => vec![Change::Told(EventType::Modified)],
+            Some(_) => vec![Change::Event(EventType::Modified)],
         };
         self.seen.insert(key, now);
         changes
     }
 
-    /// The list is complete: what was not in it is gone.
+    /// Ends a list. Returns the objects that were not in it: they are gone.
     pub fn end(&mut self) -> Vec<Change> {
         let missing = self.missing.take().unwrap_or_default();
         let gone = missing.into_iter().filter_map(|key| {

@@ -1,4 +1,4 @@
-//! Objects as scripts get them: trees without managed fields and without nulls, each made in one pass over the answer.
+//! Objects as scripts get them: trees without managed fields and without nulls, each built in one pass over the response.
 
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
@@ -8,27 +8,27 @@ use crate::logic::object::{depth, tree};
 /// The suffix of the kind of a list, as in `PodList`.
 const LIST_SUFFIX: &str = "List";
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Debug, Default, PartialEq)]
 pub struct ListPart {
     /// The objects, with their kind and version.
     pub objects: Vec<Value>,
-    /// What the next part is asked for with; `None` at the end.
+    /// The token of the next page; `None` at the end.
     pub token: Option<String>,
 }
 
 /// Reads an object.
 ///
 /// # Errors
-/// It is no JSON, or no object.
+/// Fails if the text is not JSON, or not an object.
 pub fn read_object(raw: &[u8]) -> Result<Value, serde_json::Error> {
     depth::read(raw, |it| Plain::deserialize(it)).map(|it| Value::Object(it.0))
 }
 
-/// Reads an answer to a list request.
+/// Reads the response to a list request.
 ///
 /// # Errors
-/// It is no JSON, or no list of objects.
+/// Fails if the text is not JSON, or not a list of objects.
 pub fn read_list(raw: &[u8]) -> Result<ListPart, serde_json::Error> {
     let list = depth::read(raw, |it| List::deserialize(it))?;
     let kind = list.kind.unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Which directories to watch, so that nothing that leads to a file can change unseen.
+//! Determines the directories to watch, so that every change that affects a file is noticed.
 //!
-//! Watching a file is not enough: editors replace it, and what is watched then is the old one. So we go to the file as the
-//! system does, and note each place where the way could turn: symlinks (a volume of a `ConfigMap` consists of them), the
-//! file itself, and where it would be if it is missing. All directories are real, without links in their paths.
+//! Watching a file is not enough: editors replace it, and the watch stays on the old file. So this module resolves each path as the
+//! system does, and records each point where the result could change: symlinks (the volume of a `ConfigMap` consists of them), the
+//! file itself, and the place of a missing file. All directories are real, without links in their paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -13,29 +13,29 @@ use std::{
 #[cfg(test)]
 mod tests;
 
-/// As many as the system itself follows.
+/// The same limit as that of the system.
 const LINKS_MAX: usize = 40;
 
-/// What is at a path, links not followed.
+/// The type of a path, without following links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Thing {
-    /// Nothing, or nothing that we may see.
+pub(super) enum PathKind {
+    /// The path does not exist, or is not visible.
     Nothing,
     /// A directory.
     Directory,
-    /// A symlink, and where it leads.
+    /// A symlink, with its target.
     Link(PathBuf),
     /// Anything else.
     File,
 }
 
-/// Says what is at a path.
-pub(super) type Look<'a> = &'a dyn Fn(&Path) -> Thing;
+/// Returns the type of a path.
+pub(super) type Inspect<'a> = &'a dyn Fn(&Path) -> PathKind;
 
-/// What matters in one directory.
+/// The relevant entries of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Interest {
-    /// Every script: those that are added count.
+pub(super) struct Entries {
+    /// All scripts, including new ones.
     pub(super) scripts: bool,
     /// These names.
     pub(super) names: BTreeSet<OsString>,
@@ -43,32 +43,32 @@ pub(super) struct Interest {
 
 /// The directories to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spots(pub(super) BTreeMap<PathBuf, Interest>);
+pub(super) struct WatchTargets(pub(super) BTreeMap<PathBuf, Entries>);
 
-impl Spots {
-    /// Those on the ways to these paths, which are absolute.
-    pub(super) fn on_the_way<'a>(
+impl WatchTargets {
+    /// Returns the directories that are involved in resolving these paths, which are absolute.
+    pub(super) fn resolving<'a>(
         paths: impl IntoIterator<Item = &'a Path>,
-        look: Look<'_>,
+        inspect: Inspect<'_>,
     ) -> Self {
-        let mut spots = Spots::default();
+        let mut targets = WatchTargets::default();
         for path in paths {
-            spots.walk(path, look);
+            targets.walk(path, inspect);
         }
-        spots
+        targets
     }
 
-    /// Whether a change at this path matters.
+    /// Returns whether a change at this path matters.
     pub(super) fn concern(&self, path: &Path) -> bool {
         if self.0.contains_key(path) {
-            return true; // the directory itself went or moved
+            return true; // the directory itself was removed or moved
         }
         let Some((directory, name)) = path.parent().zip(path.file_name()) else { return false };
-        let Some(interest) = self.0.get(directory) else { return false };
-        interest.names.contains(name) || interest.scripts && is_script(name)
+        let Some(entries) = self.0.get(directory) else { return false };
+        entries.names.contains(name) || entries.scripts && is_script(name)
     }
 
-    fn walk(&mut self, path: &Path, look: Look<'_>) {
+    fn walk(&mut self, path: &Path, inspect: Inspect<'_>) {
         let mut here = PathBuf::from("/");
         let mut ahead = parts(path);
         let mut links = 0;
@@ -78,15 +78,15 @@ impl Spots {
                 continue;
             }
             let next = here.join(&name);
-            match look(&next) {
-                Thing::Directory if ahead.is_empty() => {
+            match inspect(&next) {
+                PathKind::Directory if ahead.is_empty() => {
                     self.note(&here, name);
                     self.0.entry(next).or_default().scripts = true;
                     return;
                 }
-                Thing::Directory => here = next,
-                Thing::Nothing | Thing::File => return self.note(&here, name),
-                Thing::Link(target) => {
+                PathKind::Directory => here = next,
+                PathKind::Nothing | PathKind::File => return self.note(&here, name),
+                PathKind::Link(target) => {
                     self.note(&here, name);
                     links += 1;
                     if links > LINKS_MAX {
@@ -101,7 +101,7 @@ impl Spots {
                 }
             }
         }
-        // A link to the root, or to a parent: a directory all the same.
+        // A link to the root, or to a parent: also a directory.
         self.0.entry(here).or_default().scripts = true;
     }
 
@@ -110,7 +110,7 @@ impl Spots {
     }
 }
 
-/// Whether a name is that of a script or a module.
+/// Returns whether a name is that of a script or a module.
 fn is_script(name: &OsStr) -> bool {
     let extension = Path::new(name).extension();
     extension.is_some_and(|it| it == "lua" || it == "rhai")

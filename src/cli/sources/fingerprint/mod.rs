@@ -1,4 +1,4 @@
-//! What was read, in a form that can be compared and kept: which texts differ, and whether a save may be half done.
+//! Fingerprints of scripts: which texts differ, and whether a save may be incomplete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,47 +10,47 @@ use crate::scripting::Digest;
 #[cfg(test)]
 mod tests;
 
-/// The sources as they were at one moment.
+/// The fingerprints of the sources at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Print {
-    /// The texts by their names as users see them; those of modules with the script that loads them, as each script may
-    /// have another version of it.
+pub struct Fingerprint {
+    /// The texts by their names as users see them; those of modules include the script that loads them, because each script may
+    /// have another version of a module.
     texts: BTreeMap<(String, Option<String>), Digest>,
-    /// Why the set is not complete, if so.
+    /// Why the set is not complete, if it is not.
     problem: Option<String>,
 }
 
-impl Print {
-    /// A set that is not complete.
+impl Fingerprint {
+    /// Creates the fingerprints of a set that is not complete.
     pub fn of_problem(problem: impl Into<String>) -> Self {
-        Print { problem: Some(problem.into()), ..Print::default() }
+        Fingerprint { problem: Some(problem.into()), ..Fingerprint::default() }
     }
 
-    /// Notes a script.
+    /// Adds a script.
     pub fn add(&mut self, name: &str, text: &str) {
         self.texts.insert((name.to_owned(), None), Digest::of(text));
     }
 
-    /// Notes a module of a script; nothing if it is not there.
+    /// Adds a module of a script, if it exists.
     pub fn add_module(&mut self, name: String, script: &str, digest: Option<Digest>) {
         if let Some(digest) = digest {
             self.texts.insert((name, Some(script.to_owned())), digest);
         }
     }
 
-    /// Notes what another one has noted of its texts.
-    pub fn extend(&mut self, other: Print) {
+    /// Adds the texts of another set.
+    pub fn extend(&mut self, other: Fingerprint) {
         self.texts.extend(other.texts);
     }
 
-    /// Whether a script has the same text in both.
-    pub fn agrees_on(&self, script: &str, other: &Print) -> bool {
+    /// Returns whether a script has the same text in both.
+    pub fn agrees_on(&self, script: &str, other: &Fingerprint) -> bool {
         let key = (script.to_owned(), None);
         self.texts.get(&key) == other.texts.get(&key)
     }
 
-    /// Whether this may be a moment in the middle of a save: something of before is away or empty, or cannot be read now.
-    pub fn may_be_halfway(&self, before: &Print) -> bool {
+    /// Returns whether a save may be in progress: an earlier file is missing, empty or cannot be read now.
+    pub fn may_be_halfway(&self, before: &Fingerprint) -> bool {
         let empty = Digest::of("");
         let is_lost = |(name, digest): (&(String, Option<String>), &Digest)| {
             *digest != empty && self.texts.get(name).is_none_or(|it| *it == empty)
@@ -61,8 +61,8 @@ impl Print {
         }
     }
 
-    /// Which texts differ from those of before.
-    pub fn since(&self, before: &Print) -> Difference {
+    /// Returns which texts differ from those of `before`.
+    pub fn since(&self, before: &Fingerprint) -> Difference {
         let mut difference = Difference::default();
         for (name, digest) in &self.texts {
             match before.texts.get(name) {
@@ -84,19 +84,19 @@ impl Print {
 /// The names of texts that differ.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Difference {
-    /// Not there before.
+    /// Texts that did not exist before.
     pub added: BTreeSet<String>,
-    /// There before with another text.
+    /// Texts that have changed.
     pub changed: BTreeSet<String>,
-    /// Not there any more.
+    /// Texts that no longer exist.
     pub removed: BTreeSet<String>,
 }
 
-/// More names than these are only counted.
+/// Maximum number of names; further ones are only counted.
 const NAMES_MAX: usize = 5;
 
 impl fmt::Display for Difference {
-    /// `handlers.lua`, or `handlers.lua, lib/new.lua (new), old.lua (gone)`
+    /// Formats like `handlers.lua`, or `handlers.lua, lib/new.lua (new), old.lua (gone)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let marked = |names: &BTreeSet<String>, mark: &'static str| {
             names.iter().map(|it| format!("{it}{mark}")).collect::<Vec<_>>()

@@ -1,13 +1,12 @@
-//! Lets go of the pages of the program itself.
+//! Releases the pages of the program text.
 //!
-//! A page of the program that was read once stays resident, with its neighbours: after the start that is most of the program,
-//! though little of it is needed again. What is dropped here stays in the page cache of the system, from where it comes back
-//! without a look at the disk.
+//! A page of the program that was read once stays resident, with its neighbors: after the start that is most of the program, though
+//! little of it is needed again. Released pages stay in the page cache of the system, and are mapped again without a disk access.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "advice about memory by address"))]
 
-/// Drops them; whoever needs one gets it back.
+/// Releases the pages; an access maps them again.
 #[cfg(target_os = "linux")]
-pub(super) fn give_back() {
+pub(super) fn release() {
     use rustix::mm::{Advice, madvise};
 
     let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
@@ -18,22 +17,22 @@ pub(super) fn give_back() {
     };
     for (start, length) in untouched(&maps, &program) {
         let start = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: dropping pages loses what was written to them, and nothing was: the range is one mapping of the file of the
-        // program, it may not be written to, and the system has just said that it holds no page that differs from the file.
-        // Only the loader ever makes such a range writable, before `main`. A page that is needed again is read again.
+        // SAFETY: releasing pages loses what was written to them, and nothing was: the range is one mapping of the file of the
+        // program, it is not writable, and the system has just reported that it contains no page that differs from the file. Only
+        // the loader ever makes such a range writable, before `main`. A page that is needed again is read again.
         let advised = unsafe { madvise(start, length, Advice::LinuxDontNeed) };
         if advised.is_err() {
-            // All is as it was, and would be so for the next one.
+            // Nothing has changed, and the next call would fail, too.
             return;
         }
     }
 }
 
-/// Elsewhere it is not known how.
+/// Not supported on other systems.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn give_back() {}
+pub(super) fn release() {}
 
-/// Where the program is mapped as its file has it, and may not be changed: addresses and lengths in bytes, from the text of
+/// Returns the unmodified, read-only mappings of the program file: addresses and lengths in bytes, from the text of
 /// `/proc/self/smaps`.
 #[cfg(target_os = "linux")]
 fn untouched(maps: &str, program: &str) -> Vec<(usize, usize)> {
@@ -56,7 +55,7 @@ fn untouched(maps: &str, program: &str) -> Vec<(usize, usize)> {
 #[cfg(target_os = "linux")]
 struct Mapping<'a> {
     range: (usize, usize),
-    /// It may not be written to, and changes would not go to the file.
+    /// Not writable, and private.
     is_fixed: bool,
     path: &'a str,
 }
@@ -75,9 +74,9 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{give_back, untouched};
+    use super::{release, untouched};
 
-    /// As the kernel writes it; most lines are left out.
+    /// In the format of the kernel; most lines are left out.
     const MAPS: &str = "\
 7f0000000000-7f0000600000 r--p 00000000 fe:00 1004     /opt/my kopf
 Rss:                3456 kB
@@ -98,14 +97,14 @@ Anonymous:           216 kB
 ";
 
     #[test]
-    fn only_what_is_as_the_file_has_it_is_dropped() {
+    fn only_unmodified_mappings_are_released() {
         let expected = [(0x7f00_0000_0000, 0x60_0000), (0x7f00_0060_0000, 0x140_0000)];
         assert_eq!(untouched(MAPS, "/opt/my kopf"), expected);
     }
 
     #[test]
-    fn the_program_goes_on_without_its_pages() {
-        give_back();
+    fn the_program_keeps_running_without_its_pages() {
+        release();
         assert_eq!(untouched(MAPS, "/elsewhere"), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Ways through made-up trees.
+//! Resolution of paths in simulated trees.
 
 use std::{
     collections::BTreeMap,
@@ -8,38 +8,38 @@ use std::{
 
 use expect_test::{Expect, expect};
 
-use super::{Spots, Thing};
+use super::{PathKind, WatchTargets};
 
-/// A tree: directories end with `/`, links have `-> target`.
-fn tree(entries: &[&str]) -> BTreeMap<PathBuf, Thing> {
-    let mut tree = BTreeMap::from([(PathBuf::from("/"), Thing::Directory)]);
+/// Returns a tree: directories end with `/`, links have `-> target`.
+fn tree(entries: &[&str]) -> BTreeMap<PathBuf, PathKind> {
+    let mut tree = BTreeMap::from([(PathBuf::from("/"), PathKind::Directory)]);
     for entry in entries {
-        let (path, thing) = match entry.split_once(" -> ") {
-            Some((path, target)) => (path, Thing::Link(target.into())),
+        let (path, kind) = match entry.split_once(" -> ") {
+            Some((path, target)) => (path, PathKind::Link(target.into())),
             None => match entry.strip_suffix('/') {
-                Some(path) => (path, Thing::Directory),
-                None => (*entry, Thing::File),
+                Some(path) => (path, PathKind::Directory),
+                None => (*entry, PathKind::File),
             },
         };
         for parent in Path::new(path).ancestors().skip(1) {
-            tree.entry(parent.into()).or_insert(Thing::Directory);
+            tree.entry(parent.into()).or_insert(PathKind::Directory);
         }
-        tree.insert(path.into(), thing);
+        tree.insert(path.into(), kind);
     }
     tree
 }
 
-fn spots(paths: &[&str], entries: &[&str]) -> Spots {
+fn targets(paths: &[&str], entries: &[&str]) -> WatchTargets {
     let tree = tree(entries);
-    let look = |it: &Path| tree.get(it).cloned().unwrap_or(Thing::Nothing);
-    Spots::on_the_way(paths.iter().map(Path::new), &look)
+    let inspect = |it: &Path| tree.get(it).cloned().unwrap_or(PathKind::Nothing);
+    WatchTargets::resolving(paths.iter().map(Path::new), &inspect)
 }
 
 fn check(paths: &[&str], entries: &[&str], expected: &Expect) {
     let mut text = String::new();
-    for (directory, interest) in &spots(paths, entries).0 {
-        let scripts = if interest.scripts { " scripts" } else { "" };
-        let names: Vec<_> = interest.names.iter().map(|it| it.display().to_string()).collect();
+    for (directory, entries) in &targets(paths, entries).0 {
+        let scripts = if entries.scripts { " scripts" } else { "" };
+        let names: Vec<_> = entries.names.iter().map(|it| it.display().to_string()).collect();
         let names = names.join(" ");
         writeln!(text, "{}:{scripts} {names}", directory.display()).expect("memory");
     }
@@ -70,7 +70,7 @@ fn a_directory_is_watched_for_scripts_and_from_outside() {
 }
 
 #[test]
-fn the_links_of_a_volume_are_turns_of_the_way() {
+fn the_links_of_a_volume_are_watched() {
     let volume = [
         "/etc/scripts/..2026_1/a.lua",
         "/etc/scripts/..2026_1/lib/b.lua",
@@ -91,7 +91,7 @@ fn the_links_of_a_volume_are_turns_of_the_way() {
 }
 
 #[test]
-fn what_is_missing_is_waited_for_where_it_would_come() {
+fn missing_files_are_watched_where_they_would_appear() {
     check(
         &["/etc/scripts/lib/deep/b.lua"],
         &["/etc/scripts/"],
@@ -120,15 +120,15 @@ fn links_lead_up_and_away() {
 }
 
 #[test]
-fn circles_of_links_end() {
-    let spots = spots(&["/a/b"], &["/a/b -> c", "/a/c -> b"]);
-    assert_eq!(spots.0.len(), 1);
+fn cycles_of_links_end() {
+    let targets = targets(&["/a/b"], &["/a/b -> c", "/a/c -> b"]);
+    assert_eq!(targets.0.len(), 1);
 }
 
 #[test]
-fn only_what_leads_to_the_scripts_is_of_concern() {
-    let spots = spots(&["/w/scripts", "/w/one.lua"], &["/w/scripts/a.lua", "/w/one.lua"]);
-    let concern = |it: &str| spots.concern(Path::new(it));
+fn only_paths_that_lead_to_scripts_matter() {
+    let targets = targets(&["/w/scripts", "/w/one.lua"], &["/w/scripts/a.lua", "/w/one.lua"]);
+    let concern = |it: &str| targets.concern(Path::new(it));
     for path in ["/w/scripts/a.lua", "/w/scripts/_new.rhai", "/w/scripts", "/w/one.lua", "/w"] {
         assert!(concern(path), "{path}");
     }

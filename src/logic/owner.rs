@@ -1,32 +1,32 @@
-//! Handlers keep their scripts alive, and what a script sees of them does not.
+//! Handlers keep their scripts alive; the handlers that scripts see do not.
 //!
-//! A script lives as long as anybody has one of its functions, and everybody outside has handlers. But scripts can hold on to
-//! `ctx`, and `ctx` knows the handler it is for: with that, a script would keep itself alive for ever. So each handler has a
-//! twin for the inside.
+//! A script lives as long as any of its functions is referenced, and the operator references them through handlers. But scripts can
+//! store `ctx`, and `ctx` refers to its handler: a script that stored it would keep itself alive. So each handler has a twin,
+//! without these references, for the calls.
 
 use std::sync::Arc;
 
 use super::{
-    function::{Function, Home, ScriptId},
+    function::{Function, Owner, ScriptId},
     handler::{Callback, Criterion, Filters, Handler, InitialDelay},
     lifecycle::Chooser,
 };
 
 impl Handler {
-    /// The same handler, whose functions keep their script alive.
+    /// Returns the handler with functions that keep their script alive.
     #[must_use]
-    pub fn at_home(self, home: &Home) -> Handler {
-        let mut inside = self.clone();
-        inside.each_function(&mut |it| *it = it.clone().loose());
-        let mut handler = Handler { inside: Some(Arc::new(inside)), ..self };
-        handler.each_function(&mut |it| *it = it.clone().at_home(home));
+    pub fn with_owner(self, owner: &Owner) -> Handler {
+        let mut for_scripts = self.clone();
+        for_scripts.each_function(&mut |it| *it = it.clone().without_owner());
+        let mut handler = Handler { for_scripts: Some(Arc::new(for_scripts)), ..self };
+        handler.each_function(&mut |it| *it = it.clone().with_owner(owner));
         handler
     }
 
-    /// The handler as calls see it: scripts may hold on to it.
+    /// Returns the twin for calls, which scripts may store.
     #[must_use]
-    pub fn inside(self: &Arc<Self>) -> Arc<Handler> {
-        Arc::clone(self.inside.as_ref().unwrap_or(self))
+    pub fn for_scripts(self: &Arc<Self>) -> Arc<Handler> {
+        Arc::clone(self.for_scripts.as_ref().unwrap_or(self))
     }
 
     fn each_function(&mut self, change: &mut dyn FnMut(&mut Function)) {
@@ -40,14 +40,14 @@ impl Handler {
 }
 
 impl Filters {
-    /// Whether both say the same, if one function is taken for another.
+    /// Returns whether both are equal, except for which functions they refer to.
     pub(super) fn is_alike(&self, other: &Filters) -> bool {
-        let spoken = |it: &Filters| {
+        let without_functions = |it: &Filters| {
             let mut filters = it.clone();
             filters.each_function(&mut |it| *it = Function::new(ScriptId(0), 0, ""));
             filters
         };
-        spoken(self) == spoken(other)
+        without_functions(self) == without_functions(other)
     }
 
     fn each_function(&mut self, change: &mut dyn FnMut(&mut Function)) {
@@ -81,11 +81,11 @@ impl Callback {
 }
 
 impl Chooser {
-    /// The same, whose function keeps its script alive.
+    /// Returns the chooser with a function that keeps its script alive.
     #[must_use]
-    pub fn at_home(self, home: &Home) -> Chooser {
+    pub fn with_owner(self, owner: &Owner) -> Chooser {
         match self {
-            Chooser::Custom(function) => Chooser::Custom(function.at_home(home)),
+            Chooser::Custom(function) => Chooser::Custom(function.with_owner(owner)),
             Chooser::BuiltIn(_) => self,
         }
     }

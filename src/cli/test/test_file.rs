@@ -31,51 +31,51 @@ use kopf_apiserver::{
     controllers::{self, Controllers},
 };
 
-/// When tests begin: always at the same moment, so that times are the same in every run.
+/// The start of every test: always the same, so that times are the same in every run.
 const BEGINNING: &str = "2030-01-01T00:00:00Z";
-/// How long a test may take if it does not say, on its own clock.
+/// The default timeout of a test, on the virtual clock.
 const TIMEOUT: Duration = Duration::from_mins(10);
-/// How long the operator may take to start, and to end.
+/// Maximum time for the start and the end of the operator.
 const START_MAX: Duration = Duration::from_mins(2);
 const END_MAX: Duration = Duration::from_mins(1);
-/// How often it is asked whether it has started.
+/// How often to check whether the operator has started.
 const POLL: Duration = Duration::from_millis(100);
-/// The part of the health that tells of the start-up handlers.
+/// The health part of the start-up handlers.
 const STARTUP: &str = "startup";
 
-/// What the tests of one file have in common.
+/// The common parts of the tests of one file.
 #[derive(Clone, Copy)]
-pub(super) struct Stage<'a> {
+pub(super) struct TestFile<'a> {
     pub(super) options: &'a RunOptions,
-    /// Definitions and objects that are there before.
+    /// CRDs and objects that exist before the test.
     pub(super) files: &'a dev::Files,
     /// The script with the tests.
     pub(super) test: &'a Source,
 }
 
-/// How a test ended.
+/// The result of a test.
 pub(super) enum Verdict {
     Passed { log: Vec<String> },
     Failed { why: String, log: Vec<String> },
 }
 
-/// The lines of the log of one test.
+/// The log lines of one test.
 type Lines = Arc<Mutex<Vec<String>>>;
 
-impl Stage<'_> {
-    /// The names of the tests, in the order of their declarations; or why the script cannot be used.
+impl TestFile<'_> {
+    /// Returns the names of the tests, in the order of declaration; or why the script cannot be used.
     pub(super) async fn names(&self) -> Result<Vec<String>, String> {
         let (_host, tests) = self.load(&self.terms(Clock::system())).await?;
         Ok(tests.iter().map(|it| it.id.to_string()).collect())
     }
 
-    /// Plays one of them, by its place among them.
-    pub(super) async fn play(&self, index: usize) -> Result<Verdict, Report> {
+    /// Runs one of the tests, by its index.
+    pub(super) async fn run(&self, index: usize) -> Result<Verdict, Report> {
         let beginning = BEGINNING.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let clock = Clock::starting_at(beginning);
         let lines = Lines::default();
         let _listening = self.listen(&lines, clock);
-        let failed = self.act(index, clock).await?.err();
+        let failed = self.run_operator(index, clock).await?.err();
         let log = std::mem::take(&mut *lines.lock());
         Ok(match failed {
             None => Verdict::Passed { log },
@@ -83,7 +83,7 @@ impl Stage<'_> {
         })
     }
 
-    /// From now on the log of this thread is collected.
+    /// Collects the log of this thread from now on.
     fn listen(&self, lines: &Lines, clock: Clock) -> tracing::subscriber::DefaultGuard {
         let lines = Arc::clone(lines);
         let sink = move |line: &str| {
@@ -93,8 +93,8 @@ impl Stage<'_> {
         tracing::subscriber::set_default(logging::subscriber(log, clock, Box::new(sink)))
     }
 
-    /// Raises a server and the operator, and lets the test look. The inner error is that of the test.
-    async fn act(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
+    /// Starts a server and the operator, and runs the test. The inner error is that of the test.
+    async fn run_operator(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
         let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let server = ApiServer::builder().clock(stamp).cluster(true).build();
         let terms = self.terms(clock);
@@ -114,26 +114,26 @@ impl Stage<'_> {
             identity: identity::of_operator(clock),
             reloads: None,
         };
-        let mut beside = JoinSet::new();
-        beside.spawn_local(controllers::run(server.clone(), Controllers::ALL));
+        let mut tasks = JoinSet::new();
+        tasks.spawn_local(controllers::run(server.clone(), Controllers::ALL));
         let mut operating = pin!(reactor::run(operator, stop.clone()));
         let verdict = tokio::select! {
-            biased; // without its operator a test shows nothing
+            biased; // a test without its operator proves nothing
             ended = &mut operating => {
-                let why = ended.map_or_else(|it| it.to_string(), |()| "it has ended".to_owned());
+                let why = ended.map_or_else(|it| it.to_string(), |()| "it ended by itself".to_owned());
                 return Ok(Err(format!("the operator has stopped: {why}")));
             }
-            verdict = self.examine(index, &server, &terms, &health) => verdict,
+            verdict = self.call_test(index, &server, &terms, &health) => verdict,
         };
         stop.cancel();
-        // What a clean-up does may go wrong too; the log tells it, the test is over.
+        // A failure during clean-up is only logged: the test is over.
         let _in_time = time::timeout(END_MAX, operating).await.is_ok();
-        beside.shutdown().await;
+        tasks.shutdown().await;
         Ok(verdict)
     }
 
-    /// Calls the function of the test, once the operator serves.
-    async fn examine(
+    /// Calls the function of the test, once the operator has started.
+    async fn call_test(
         &self,
         index: usize,
         server: &ApiServer,
@@ -141,21 +141,21 @@ impl Stage<'_> {
         health: &Health,
     ) -> Result<(), String> {
         let started = async {
-            // The clock goes on when all wait: by then every part of the operator has told of itself.
+            // The clock advances when all tasks wait: by then every part of the operator has reported its health.
             time::sleep(POLL).await;
             while !has_started(health) {
                 time::sleep(POLL).await;
             }
         };
         let in_time = time::timeout(START_MAX, started).await;
-        in_time.map_err(|_elapsed| "the operator does not start".to_owned())?;
+        in_time.map_err(|_elapsed| "the operator has not started in time".to_owned())?;
         let (host, tests) = self.load(terms).await?;
-        let handler = tests.get(index).ok_or("the test is declared no more")?;
+        let handler = tests.get(index).ok_or("the test is no longer declared")?;
         let limit = handler.limits.timeout.unwrap_or(TIMEOUT);
         let called = host.call(Arc::new(self.invocation(handler, server, terms.clock)));
         match time::timeout(limit, called).await {
             Ok(Ended::Returned(_) | Ended::Keyed(_)) => Ok(()),
-            Ok(Ended::Raised(raised)) => Err(told(&raised)),
+            Ok(Ended::Raised(raised)) => Err(failure_message(&raised)),
             Err(_elapsed) => {
                 let seconds = limit.as_secs_f64();
                 Err(format!(
@@ -179,7 +179,7 @@ impl Stage<'_> {
         let attempt = Attempt { retry: 0, started: clock.now(), runtime: Duration::ZERO };
         let cause = ActivityCause { activity: "test", settings, logins: NativeLogins::default() };
         Invocation {
-            handler: handler.inside(),
+            handler: handler.for_scripts(),
             attempt: Some(attempt),
             cause: Cause::Activity(cause),
             memo: Memo::default(),
@@ -189,7 +189,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Loads the script of the tests: its tests, in the order of their declarations.
+    /// Loads the script of the tests. Returns the tests in the order of declaration.
     async fn load(&self, terms: &Terms) -> Result<(ScriptHost, Vec<Arc<Handler>>), String> {
         let loaded = ScriptHost::load(vec![self.test.clone()], terms.clone()).await;
         let (host, handlers) = loaded.map_err(|errors| Report::of_scripts(&errors).message)?;
@@ -197,7 +197,7 @@ impl Stage<'_> {
         Ok((host, tests.collect()))
     }
 
-    /// As the operator has them, but on the clock of the test.
+    /// Returns the operator's terms with the clock of the test.
     fn terms(&self, clock: Clock) -> Terms {
         Terms { placement: Placement::CurrentRuntime, clock, ..scripts::terms(self.options) }
     }
@@ -211,18 +211,18 @@ fn dial(server: ApiServer) -> Dial {
     })
 }
 
-/// Whether the start-up handlers have ended and all streams are there.
+/// Returns whether the start-up handlers have ended and all streams are open.
 fn has_started(health: &Health) -> bool {
     let parts = health.parts();
     parts.contains_key(STARTUP) && parts.values().all(|it| it.state == HealthState::Ready)
 }
 
-/// Where and why a test has failed.
-fn told(raised: &Raised) -> String {
+/// Returns where and why a test has failed.
+fn failure_message(raised: &Raised) -> String {
     let Raised { message, trace: Some(trace), .. } = raised else {
         return raised.message.clone();
     };
-    // In Lua the first line of a trace is the place with the message.
+    // In Lua, the first line of a trace contains the location with the message.
     let begins = trace.lines().next().unwrap_or_default();
     let is_there = begins.contains(message.lines().next().unwrap_or_default());
     if is_there { trace.clone() } else { format!("{message}\n{trace}") }

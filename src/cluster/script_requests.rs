@@ -1,4 +1,4 @@
-//! The requests of scripts: see `ports/kube.rs`.
+//! Sends the requests of scripts: see `ports/kube.rs`.
 
 use bytes::Bytes;
 use http::Method;
@@ -11,16 +11,16 @@ use super::{
 };
 use crate::ports::{ApiError, Demand, Verb};
 
-/// What logs of pods are, and refusals of them.
+/// The media types of pod logs, and of errors.
 const ANYTHING: &str = "application/json, */*";
 
-/// Sends one; gives the answer.
-pub(super) async fn ask(transport: &Transport, demand: Demand) -> Result<Bytes, ApiError> {
+/// Sends a request. Returns the response body.
+pub(super) async fn send(transport: &Transport, demand: Demand) -> Result<Bytes, ApiError> {
     let settings = transport.settings();
     transport.fetch(&request(&demand), &settings.networking).await
 }
 
-/// Asks for the version of the server.
+/// Requests the version of the server.
 pub(super) async fn version(transport: &Transport) -> Result<Bytes, ApiError> {
     let settings = transport.settings();
     let request = Request::get("/version".into(), Action::Discover("/version"));

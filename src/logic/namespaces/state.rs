@@ -1,33 +1,33 @@
-//! Whether a namespace is still served.
+//! Decides whether a namespace is still served.
 
 use serde_json::Value;
 
 use crate::logic::reason::EventType;
 
-/// What an event of a namespace means for the streams in it.
+/// The effect of a namespace event on the streams in the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It is there.
+pub enum NamespaceState {
+    /// The namespace exists.
     Served,
-    /// It is on its way out, but something in it must be handled before: why, a line for each reason.
+    /// The namespace is terminating, but still contains objects to handle; one line for each reason.
     Pending(Vec<String>),
-    /// Nothing is left in it, or it is gone.
+    /// The namespace is empty or gone.
     Gone,
 }
 
-/// Decides by the type of the event and the namespace as of it.
+/// Decides by the type of the event and the namespace in it.
 ///
-/// A namespace that terminates stays until its conditions say that it is empty: the finalizers of its objects are removed by
-/// those who serve them.
-pub fn fate(event_type: Option<EventType>, namespace: &Value) -> Fate {
+/// A terminating namespace is served until its conditions report that it is empty: the operators that serve its objects must remove
+/// their finalizers.
+pub fn namespace_state(event_type: Option<EventType>, namespace: &Value) -> NamespaceState {
     if event_type == Some(EventType::Deleted) {
-        return Fate::Gone;
+        return NamespaceState::Gone;
     }
     let is_marked =
         namespace.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null());
     let conditions = namespace.pointer("/status/conditions").and_then(Value::as_array);
     let Some(conditions) = conditions.filter(|it| is_marked && !it.is_empty()) else {
-        return Fate::Served;
+        return NamespaceState::Served;
     };
     let text =
         |it: &Value, key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -37,5 +37,5 @@ pub fn fate(event_type: Option<EventType>, namespace: &Value) -> Fate {
         format!("Namespace '{name}' termination pending: {reason}: {message}")
     });
     let blockers = blockers.collect::<Vec<_>>();
-    if blockers.is_empty() { Fate::Gone } else { Fate::Pending(blockers) }
+    if blockers.is_empty() { NamespaceState::Gone } else { NamespaceState::Pending(blockers) }
 }

@@ -1,4 +1,4 @@
-//! How reloads are told: in the log, in `/readyz` and in `/metrics`.
+//! Reports about reloads: in the log, in `/readyz` and in `/metrics`.
 
 use std::time::Duration;
 
@@ -8,29 +8,29 @@ use crate::cli::{options::Note, report::Report};
 use crate::logic::generation::Changes;
 use crate::ports::{Clock, Health, HealthState, ReloadLabels};
 
-/// The part of the health.
+/// The health part.
 const PART: &str = "scripts";
 
 /// The log target.
 const TARGET: &str = "kopf.scripts";
 
-/// What was told, and how things are.
-pub(in crate::cli) struct Account {
+/// The reports of one operator, and the current state.
+pub(in crate::cli) struct ReloadReport {
     health: Health,
     clock: Clock,
     generation: u64,
-    /// Since when it runs.
+    /// When the current generation started.
     since: Timestamp,
-    /// Why the last edit does not, if so.
+    /// Why the last edit was rejected, if it was.
     refusal: Option<Report>,
-    /// What was edited, while its start-up handlers run.
+    /// The edited scripts, while start-up handlers of the new generation run.
     waiting: Option<String>,
-    /// Why changes are not seen at the moment.
+    /// Why changes cannot be detected at the moment.
     troubles: Vec<String>,
 }
 
-/// Tells what the user should know.
-pub(super) fn note(notes: &[Note]) {
+/// Logs messages about watching.
+pub(super) fn log_notes(notes: &[Note]) {
     for note in notes {
         match note {
             Note::Info(text) => tracing::info!(target: TARGET, "{text}"),
@@ -39,41 +39,42 @@ pub(super) fn note(notes: &[Note]) {
     }
 }
 
-impl Account {
-    /// The first generation runs.
+impl ReloadReport {
+    /// Reports the first generation.
     pub(super) fn open(health: Health, clock: Clock) -> Self {
-        Account::with(health, clock, Vec::new())
+        ReloadReport::with(health, clock, Vec::new())
     }
 
-    /// The only generation runs.
+    /// Reports the only generation: hot reload is disabled.
     pub(in crate::cli) fn close(health: Health, clock: Clock) {
-        Account::with(health, clock, vec!["hot reload is disabled (--no-reload)".to_owned()]);
+        ReloadReport::with(health, clock, vec!["hot reload is disabled (--no-reload)".to_owned()]);
     }
 
     fn with(health: Health, clock: Clock, troubles: Vec<String>) -> Self {
         let since = clock.now();
-        // Counted from zero on: who waits for an increase would miss the first one.
+        // Both counters exist from the start: an alert on an increase would miss the first one otherwise.
         for result in ["accepted", "rejected"] {
             drop(health.metrics().reloads.get_or_create(&ReloadLabels { result }));
         }
         let (refusal, waiting) = (None, None);
-        let account = Account { health, clock, generation: 1, since, refusal, waiting, troubles };
-        account.publish();
-        account
+        let report =
+            ReloadReport { health, clock, generation: 1, since, refusal, waiting, troubles };
+        report.publish();
+        report
     }
 
-    /// Whether the last edit does not run.
-    pub(super) fn is_refused(&self) -> bool {
+    /// Returns whether the last edit was rejected.
+    pub(super) fn is_rejected(&self) -> bool {
         self.refusal.is_some()
     }
 
-    /// An edit is on its way into the operator, where its start-up handlers may take their time.
+    /// Reports that an edit waits for its start-up handlers.
     pub(super) fn waits(&mut self, edited: &str) {
         self.waiting = Some(edited.to_owned());
         self.publish();
     }
 
-    /// That edit was followed by another one in time.
+    /// Reports that an edit was superseded by a newer one while it waited.
     pub(super) fn outdated(&mut self, present: u64, edited: &str) {
         self.waiting = None;
         tracing::info!(
@@ -83,7 +84,7 @@ impl Account {
         self.publish();
     }
 
-    /// A new generation runs.
+    /// Reports a new generation.
     pub(super) fn accepted(
         &mut self,
         generation: u64,
@@ -102,8 +103,8 @@ impl Account {
         self.publish();
     }
 
-    /// An edit does not run. The same reason as before is not told again: an editor that saves on every key repeats it.
-    pub(super) fn refused(&mut self, present: u64, edited: &str, report: &Report) {
+    /// Reports a rejected edit. The same reason is not logged again: an editor that saves on every key would repeat it.
+    pub(super) fn rejected(&mut self, present: u64, edited: &str, report: &Report) {
         self.health.metrics().reloaded("rejected");
         if self.refusal.as_ref() != Some(report) {
             let edited = if edited.is_empty() { "the scripts" } else { edited };
@@ -116,15 +117,15 @@ impl Account {
         self.publish();
     }
 
-    /// The edit was taken back.
-    pub(super) fn undone(&mut self, present: u64) {
+    /// Reports that the rejected edit was reverted.
+    pub(super) fn reverted(&mut self, present: u64) {
         if self.refusal.take().is_some() {
             tracing::info!(target: TARGET, "The edit was reverted; generation {present} keeps running.");
         }
         self.publish();
     }
 
-    /// Why changes are not seen at the moment.
+    /// Reports why changes cannot be detected at the moment.
     pub(super) fn troubles(&mut self, troubles: Vec<String>) {
         if self.troubles == troubles {
             return;
@@ -139,7 +140,7 @@ impl Account {
         self.publish();
     }
 
-    /// The operator serves with what it has, so this part is ready whatever became of an edit.
+    /// Updates the health. The operator keeps serving, so this part is ready whether or not an edit was rejected.
     fn publish(&self) {
         let mut text = format!("generation {} since {:.0}", self.generation, self.since);
         if let Some(refusal) = &self.refusal {
@@ -161,19 +162,19 @@ impl Account {
 mod tests {
     use std::time::Duration;
 
-    use super::{Account, Report};
+    use super::{ReloadReport, Report};
     use crate::logic::generation::Changes;
     use crate::ports::{Clock, Health, HealthState, ReloadLabels};
 
-    fn account() -> (Account, Health) {
+    fn report() -> (ReloadReport, Health) {
         let health = Health::default();
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        (Account::open(health.clone(), clock), health)
+        (ReloadReport::open(health.clone(), clock), health)
     }
 
-    fn told(health: &Health) -> String {
+    fn health_text(health: &Health) -> String {
         let part = &health.parts()["scripts"];
-        assert_eq!(part.state, HealthState::Ready, "it serves, whatever became of an edit");
+        assert_eq!(part.state, HealthState::Ready, "it keeps serving, also after a rejected edit");
         part.text.clone()
     }
 
@@ -182,59 +183,64 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_generation_and_its_age_are_told() {
-        let (mut account, health) = account();
-        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
+    async fn the_generation_and_its_age_are_reported() {
+        let (mut report, health) = report();
+        assert_eq!(health_text(&health), "generation 1 since 1970-01-01T00:00:00Z");
         tokio::time::sleep(Duration::from_secs(61)).await;
-        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
-        assert_eq!(told(&health), "generation 2 since 1970-01-01T00:01:01Z");
+        report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        assert_eq!(health_text(&health), "generation 2 since 1970-01-01T00:01:01Z");
         let metrics = health.metrics();
         assert_eq!((metrics.generation.get(), count(&health, "accepted")), (2, 1));
         assert!((metrics.generation_seconds.get() - 61.0).abs() < 0.001);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_refusal_is_told_in_one_line_until_something_else_is_saved() {
-        let (mut account, health) = account();
-        account.refused(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
+    async fn the_last_rejection_is_reported_in_one_line_until_the_next_save() {
+        let (mut report, health) = report();
+        report.rejected(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
         let refused =
             "generation 1 since 1970-01-01T00:00:00Z; the last edit was rejected: a.lua:3: no";
-        assert_eq!(told(&health), refused);
-        assert!(account.is_refused());
-        account.undone(1);
-        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
-        account.refused(1, "a.lua", &Report::failure("worse"));
-        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
-        assert!(!account.is_refused());
+        assert_eq!(health_text(&health), refused);
+        assert!(report.is_rejected());
+        report.reverted(1);
+        assert_eq!(health_text(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        report.rejected(1, "a.lua", &Report::failure("worse"));
+        report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        assert!(!report.is_rejected());
         assert_eq!(count(&health, "rejected"), 2);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_edit_on_its_way_is_told_until_it_is_decided() {
-        let (mut account, health) = account();
-        account.waits("a.lua");
-        assert!(told(&health).ends_with("Z; the edit of a.lua waits for its startup handlers"));
-        account.outdated(1, "a.lua");
-        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
-        account.waits("a.lua");
-        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
-        assert!(told(&health).starts_with("generation 2 since ") && told(&health).ends_with('Z'));
+    async fn a_pending_edit_is_reported_until_it_is_decided() {
+        let (mut report, health) = report();
+        report.waits("a.lua");
+        assert!(
+            health_text(&health).ends_with("Z; the edit of a.lua waits for its startup handlers")
+        );
+        report.outdated(1, "a.lua");
+        assert_eq!(health_text(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        report.waits("a.lua");
+        report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        assert!(
+            health_text(&health).starts_with("generation 2 since ")
+                && health_text(&health).ends_with('Z')
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_hinders_watching_is_told_as_long_as_it_does() {
-        let (mut account, health) = account();
-        account.troubles(vec!["changes of x are not detected: 403".into()]);
-        assert!(told(&health).ends_with("Z; changes of x are not detected: 403"));
-        account.troubles(Vec::new());
-        assert!(told(&health).ends_with('Z'));
+    async fn obstacles_to_watching_are_reported_while_they_last() {
+        let (mut report, health) = report();
+        report.troubles(vec!["changes of x are not detected: 403".into()]);
+        assert!(health_text(&health).ends_with("Z; changes of x are not detected: 403"));
+        report.troubles(Vec::new());
+        assert!(health_text(&health).ends_with('Z'));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_reloading_that_is_told_too() {
+    async fn disabled_hot_reload_is_reported() {
         let health = Health::default();
-        Account::close(health.clone(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
-        assert!(told(&health).ends_with("; hot reload is disabled (--no-reload)"));
+        ReloadReport::close(health.clone(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
+        assert!(health_text(&health).ends_with("; hot reload is disabled (--no-reload)"));
         assert_eq!(health.metrics().generation.get(), 1);
     }
 }
