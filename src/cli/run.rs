@@ -12,7 +12,7 @@ use crate::cli::{
     identity,
     logging::{self, Log},
     options::{LogOptions, Note, RunOptions, ScopeOption},
-    reload::{self, Account, Reloading},
+    reload::{self, ReloadReport, Reloading},
     report::{Exit, Report},
     rest,
     scripts::{self, First, Read},
@@ -125,7 +125,7 @@ pub(super) async fn operate(
         reloads
     });
     if reloads.is_none() {
-        Account::close(visible.health.clone(), clock);
+        ReloadReport::close(visible.health.clone(), clock);
     }
     let operator = Operator {
         scripts: host,

@@ -186,8 +186,7 @@ const RETURNS: &str = "return a kopf.ConnectionInfo, or kopf.login_with_kubeconf
 
 fn unreadable_token(path: &str, problem: &std::io::Error) -> ApiError {
     let message = format!("cannot log in: the token file {path} cannot be read: {problem}");
-    let hint =
-        "check `tokenFile` of the current context; in a pod, check that the service account token is mounted";
+    let hint = "check `tokenFile` of the current context; in a pod, check that the service account token is mounted";
     ApiError { class: ErrorClass::Denied, ..refuse(message, Some(hint)) }
 }
 

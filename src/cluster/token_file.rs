@@ -45,7 +45,8 @@ fn read(path: &PathBuf) -> io::Result<HeaderValue> {
     if token.is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
     }
-    let invalid = |_problem| io::Error::new(io::ErrorKind::InvalidData, "the content is not a token");
+    let invalid =
+        |_problem| io::Error::new(io::ErrorKind::InvalidData, "the content is not a token");
     let mut header = HeaderValue::from_str(&format!("Bearer {token}")).map_err(invalid)?;
     header.set_sensitive(true);
     Ok(header)

@@ -214,9 +214,7 @@ impl fmt::Display for HierarchyError {
                 f.write_str("the name must be set explicitly: the owner has none")
             }
             HierarchyError::LabelsNotMap => f.write_str("labels must be a map"),
-            HierarchyError::NotObject => {
-                f.write_str("expected an object or a list of objects")
-            }
+            HierarchyError::NotObject => f.write_str("expected an object or a list of objects"),
             HierarchyError::NotMap(key) => write!(f, "the structure is not a map at {key:?}"),
         }
     }

@@ -3,17 +3,17 @@
 //! Changes are handled one at a time: the sources settle, the whole set is loaded next to the current generation, the operator
 //! accepts or rejects it, and only then is the next change handled. If anything fails, the current generation keeps running.
 
-mod account;
+mod report;
 
 use std::{ops::ControlFlow, sync::Arc};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::account::Account;
+pub(super) use self::report::ReloadReport;
 use super::{
     report::Report,
-    sources::{Attempt, Look, Sources},
+    sources::{Attempt, Snapshot, Sources},
 };
 use crate::logic::{
     generation::{Changes, Generation, Version},
@@ -33,7 +33,7 @@ pub struct Reloading {
     sources: Sources,
     host: Arc<ScriptHost>,
     candidates: mpsc::Sender<Candidate>,
-    account: Account,
+    report: ReloadReport,
     /// The current generation.
     present: Version,
     /// Consecutive sets that changed while they were loaded.
@@ -70,24 +70,24 @@ impl Reloading {
     /// Creates the reloading for an operator whose first generation runs.
     pub fn new(parts: Parts) -> Self {
         let Parts { sources, host, candidates, health, clock } = parts;
-        let account = Account::open(health, clock);
-        Reloading { sources, host, candidates, account, present: Version::FIRST, mixtures: 0 }
+        let report = ReloadReport::open(health, clock);
+        Reloading { sources, host, candidates, report, present: Version::FIRST, mixtures: 0 }
     }
 
     /// Reloads changed scripts, until `stop` or until the operator ends.
     pub async fn follow(mut self, stop: CancellationToken) {
         let reload = async {
             loop {
-                let look = self.sources.changed().await;
-                account::note(&look.notes);
+                let snapshot = self.sources.changed().await;
+                report::log_notes(&snapshot.notes);
                 // Also when a rejected edit is reverted.
-                let is_undone = self.account.is_refused() && self.sources.is_running(&look);
-                if (self.sources.is_news(&look) || is_undone)
-                    && self.consider(look).await.is_break()
+                let is_reverted = self.report.is_rejected() && self.sources.is_running(&snapshot);
+                if (self.sources.is_new(&snapshot) || is_reverted)
+                    && self.consider(snapshot).await.is_break()
                 {
                     return;
                 }
-                self.account.troubles(self.sources.troubles());
+                self.report.troubles(self.sources.troubles());
             }
         };
         tokio::select! {
@@ -98,31 +98,31 @@ impl Reloading {
     }
 
     /// Turns a set into a generation, if possible.
-    async fn consider(&mut self, look: Look) -> ControlFlow<()> {
-        let edited = look.print.since(&self.sources.running()).to_string();
-        let since = look.since;
-        if self.sources.is_running(&look) {
+    async fn consider(&mut self, snapshot: Snapshot) -> ControlFlow<()> {
+        let edited = snapshot.fingerprint.since(&self.sources.running()).to_string();
+        let since = snapshot.since;
+        if self.sources.is_running(&snapshot) {
             self.sources.forget();
-            self.account.undone(self.present.number());
+            self.report.reverted(self.present.number());
             return ControlFlow::Continue(());
         }
-        match self.replace(look, &edited).await {
+        match self.replace(snapshot, &edited).await {
             Ok(changes) => {
                 self.mixtures = 0;
                 self.sources.took();
                 self.present = self.present.next_generation();
-                self.account.accepted(self.present.number(), &edited, &changes, since.elapsed());
+                self.report.accepted(self.present.number(), &edited, &changes, since.elapsed());
             }
             Err(Refusal::Wrong(report)) => {
                 self.mixtures = 0;
-                self.account.refused(self.present.number(), &edited, &report);
+                self.report.rejected(self.present.number(), &edited, &report);
             }
             Err(Refusal::Mixture) => {
                 self.mixtures += 1;
                 self.sources.forget();
             }
             Err(Refusal::Outdated) => {
-                self.account.outdated(self.present.number(), &edited);
+                self.report.outdated(self.present.number(), &edited);
                 self.sources.forget();
             }
             Err(Refusal::Ending) => return ControlFlow::Break(()),
@@ -130,8 +130,8 @@ impl Reloading {
         ControlFlow::Continue(())
     }
 
-    async fn replace(&mut self, look: Look, edited: &str) -> Result<Changes, Refusal> {
-        let scripts = match look.scripts {
+    async fn replace(&mut self, snapshot: Snapshot, edited: &str) -> Result<Changes, Refusal> {
+        let scripts = match snapshot.scripts {
             Ok(scripts) => scripts,
             Err(report) => {
                 self.sources.tried(Attempt::of_problem(&report));
@@ -141,14 +141,14 @@ impl Reloading {
         let attempt = Attempt::of(&scripts);
         let prepared = self.host.prepare(scripts).await;
         self.sources.tried(attempt);
-        let now = self.sources.look().await;
-        account::note(&now.notes);
-        if self.sources.is_news(&now) && self.mixtures < MIXTURES_MAX {
+        let now = self.sources.snapshot().await;
+        report::log_notes(&now.notes);
+        if self.sources.is_new(&now) && self.mixtures < MIXTURES_MAX {
             return Err(Refusal::Mixture);
         }
         let prepared = prepared.map_err(|it| Refusal::Wrong(Report::of_scripts(&it)))?;
         let (generation, scripts) = self.generation(prepared)?;
-        self.account.waits(edited);
+        self.report.waits(edited);
         let changes = self.propose(generation).await?;
         self.host.take(scripts);
         Ok(changes)
@@ -171,13 +171,13 @@ impl Reloading {
             return Err(Refusal::Ending);
         }
         let verdict = loop {
-            let look = tokio::select! {
+            let snapshot = tokio::select! {
                 biased; // the verdict first: it is final
                 verdict = &mut answer => break verdict,
-                look = self.sources.changed(), if !withdrawn.is_cancelled() => look,
+                snapshot = self.sources.changed(), if !withdrawn.is_cancelled() => snapshot,
             };
-            account::note(&look.notes);
-            if self.sources.is_news(&look) {
+            report::log_notes(&snapshot.notes);
+            if self.sources.is_new(&snapshot) {
                 withdrawn.cancel();
             }
         };

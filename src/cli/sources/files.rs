@@ -1,7 +1,7 @@
 //! Script files: read as one set, and watched.
 //!
-//! The shell around `spots` and `mounts`. File systems may block, so everything here runs on a thread for blocking work: a network
-//! disk that hangs must not stop the operator.
+//! The shell around `watch_targets` and `mounts`. File systems may block, so everything here runs on a thread for blocking work: a
+//! network disk that hangs must not stop the operator.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,8 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    Error, ear::Ear, live::Known, mounts::Mounts, places, read_set, spots::Spots, watches::Watches,
+    Error, fs_events::FsEvents, live::Known, mounts::Mounts, places, read_set,
+    watch_targets::WatchTargets, watches::Watches,
 };
 use crate::cli::options::Note;
 use crate::scripting::Source;
@@ -23,20 +24,20 @@ use crate::scripting::Source;
 const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// The interval of polling for file systems without notifications: short enough for users, long enough for file servers.
-const POLL: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The interval of checks for file systems with notifications: some changes have none, such as a mount over a directory.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The script files on the command line.
 #[derive(Clone)]
 pub struct Files {
-    ear: Ear,
-    desk: Arc<Mutex<Desk>>,
+    fs_events: FsEvents,
+    state: Arc<Mutex<CheckState>>,
 }
 
 /// The state between two checks.
-struct Desk {
+struct CheckState {
     /// As users see them.
     paths: Vec<PathBuf>,
     here: PathBuf,
@@ -46,14 +47,14 @@ struct Desk {
     /// The scripts that were found last.
     found: Vec<PathBuf>,
     /// The properties of the mounts for the watched directories, and these directories.
-    mounts: (Spots, Circumstances),
+    mounts: (WatchTargets, MountProperties),
     /// The messages that were already logged.
     told: BTreeSet<String>,
 }
 
 /// The properties of mounts that affect watching.
 #[derive(Clone, Debug, Default)]
-struct Circumstances {
+struct MountProperties {
     /// A directory that other machines can change, and the type of its file system.
     remote: Option<(PathBuf, String)>,
     /// Files that never change.
@@ -61,7 +62,7 @@ struct Circumstances {
 }
 
 /// The result of a check of the files.
-pub(super) struct FilesLook {
+pub(super) struct FilesSnapshot {
     pub(super) scripts: Result<Vec<Source>, Error>,
     /// New messages for the user.
     pub(super) notes: Vec<Note>,
@@ -76,17 +77,17 @@ impl Files {
     /// # Errors
     /// Fails if there are no paths, and nothing at the default locations.
     pub fn at(paths: &[PathBuf], here: &Path, poll: Option<Duration>) -> Result<Self, Error> {
-        let ear = Ear::default();
-        let desk = Desk {
+        let fs_events = FsEvents::default();
+        let state = CheckState {
             paths: places(paths, here)?,
             here: here.to_owned(),
             poll,
             watches: None,
             found: Vec::new(),
-            mounts: <(Spots, Circumstances)>::default(),
+            mounts: <(WatchTargets, MountProperties)>::default(),
             told: BTreeSet::new(),
         };
-        Ok(Files { ear, desk: Arc::new(Mutex::new(desk)) })
+        Ok(Files { fs_events, state: Arc::new(Mutex::new(state)) })
     }
 
     /// Reads the scripts, without watching.
@@ -94,46 +95,46 @@ impl Files {
     /// # Errors
     /// Fails if a script cannot be used.
     pub fn read(&self) -> Result<Vec<Source>, Error> {
-        let desk = self.desk.lock();
-        read_set(&desk.paths, &desk.here)
+        let state = self.state.lock();
+        read_set(&state.paths, &state.here)
     }
 
     /// Returns the events of the files.
-    pub(super) fn ear(&self) -> &Ear {
-        &self.ear
+    pub(super) fn fs_events(&self) -> &FsEvents {
+        &self.fs_events
     }
 
     /// Reads the scripts, and watches the files that were read. Blocks.
-    pub(super) fn look(&self, known: &Known) -> FilesLook {
-        let mut desk = self.desk.lock();
-        desk.look(&self.ear, known)
+    pub(super) fn snapshot(&self, known: &Known) -> FilesSnapshot {
+        let mut state = self.state.lock();
+        state.snapshot(&self.fs_events, known)
     }
 }
 
-impl Desk {
-    fn look(&mut self, ear: &Ear, known: &Known) -> FilesLook {
-        let paths = self.on_the_way(known);
+impl CheckState {
+    fn snapshot(&mut self, fs_events: &FsEvents, known: &Known) -> FilesSnapshot {
+        let paths = self.relevant_paths(known);
         // Watch first: changes during the read are then reported.
-        let watches = self.watches.get_or_insert_with(|| Watches::new(ear.clone()));
+        let watches = self.watches.get_or_insert_with(|| Watches::new(fs_events.clone()));
         let trouble = watches.cover(&paths).err();
-        let spots = ear.spots();
-        if self.mounts.0 != spots {
-            let circumstances = circumstances(&spots, &paths);
-            self.mounts = (spots, circumstances);
+        let targets = fs_events.targets();
+        if self.mounts.0 != targets {
+            let mount_properties = mount_properties(&targets, &paths);
+            self.mounts = (targets, mount_properties);
         }
         let scripts = read_set(&self.paths, &self.here);
         if let Ok(scripts) = &scripts {
             self.found = scripts.iter().map(|it| PathBuf::from(&it.name)).collect();
         }
         let is_told = trouble.is_none() && self.mounts.1.remote.is_none();
-        let again = self.poll.unwrap_or(if is_told { LOOK_AGAIN } else { POLL });
+        let again = self.poll.unwrap_or(if is_told { CHECK_INTERVAL } else { POLL_INTERVAL });
         let notes = self.notes(trouble.as_deref(), again);
         let notes = notes.into_iter().filter(|it| self.told.insert(it.text().to_owned())).collect();
-        FilesLook { scripts, notes, again }
+        FilesSnapshot { scripts, notes, again }
     }
 
     /// Returns all paths whose changes matter: those on the command line, the scripts found there, and their modules.
-    fn on_the_way(&self, known: &Known) -> BTreeSet<PathBuf> {
+    fn relevant_paths(&self, known: &Known) -> BTreeSet<PathBuf> {
         let scripts = self.paths.iter().chain(&self.found).map(|it| self.here.join(it));
         let modules = known.paths.iter().cloned();
         // Without a current directory, relative paths cannot be resolved.
@@ -167,13 +168,13 @@ impl Desk {
 }
 
 /// Returns the properties of the mounts of these directories and files.
-fn circumstances(spots: &Spots, paths: &BTreeSet<PathBuf>) -> Circumstances {
-    let Ok(text) = fs::read(MOUNTS) else { return Circumstances::default() };
+fn mount_properties(targets: &WatchTargets, paths: &BTreeSet<PathBuf>) -> MountProperties {
+    let Ok(text) = fs::read(MOUNTS) else { return MountProperties::default() };
     let mounts = Mounts::parse(&text);
-    let remote = spots.0.keys().find_map(|it| Some((it.clone(), mounts.remote(it)?.to_owned())));
+    let remote = targets.0.keys().find_map(|it| Some((it.clone(), mounts.remote(it)?.to_owned())));
     let is_fixed = |path: &&PathBuf| {
         let real = path.canonicalize();
         real.is_ok_and(|it| it.is_file() && mounts.is_mounted_alone(&it))
     };
-    Circumstances { remote, fixed: paths.iter().filter(is_fixed).cloned().collect() }
+    MountProperties { remote, fixed: paths.iter().filter(is_fixed).cloned().collect() }
 }

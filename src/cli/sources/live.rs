@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{Files, Maps, Print, files::FilesLook, settling::Settling};
+use super::{Files, Fingerprint, Maps, files::FilesSnapshot, settling::Settling};
 use crate::cli::{options::Note, report::Report};
 use crate::ports::until;
 use crate::scripting::{Modules, Source, shown_module};
@@ -31,18 +31,18 @@ pub struct Sources {
     /// The set of the last attempt, even if it was rejected.
     tried: Attempt,
     /// When to check without an event.
-    next_look: Option<Instant>,
+    next_check: Option<Instant>,
     /// An event has not been returned by [`Sources::changed`] yet.
     is_unsettled: bool,
 }
 
 /// The whole set at one moment.
 #[derive(Debug)]
-pub struct Look {
+pub struct Snapshot {
     /// The scripts in their order, or why there is no complete set.
     pub scripts: Result<Vec<Source>, Report>,
     /// Fingerprints of the set, modules included.
-    pub print: Print,
+    pub fingerprint: Fingerprint,
     /// New messages for the user about watching.
     pub notes: Vec<Note>,
     /// When the first of the changes was noticed.
@@ -53,7 +53,7 @@ pub struct Look {
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
     /// Without modules: they are known when the set is loaded, and some even later.
-    scripts: Print,
+    scripts: Fingerprint,
     /// The parts of modules that the scripts use, by the name of the script.
     modules: BTreeMap<String, Modules>,
 }
@@ -70,9 +70,9 @@ pub(super) struct Known {
 impl Sources {
     /// Combines files and maps; files come first. They are watched from the first [`Sources::changed`] on.
     pub fn new(files: Option<Files>, maps: Option<Maps>) -> Self {
-        let next_look = Some(Instant::now());
+        let next_check = Some(Instant::now());
         let (running, tried) = (Attempt::default(), Attempt::default());
-        Sources { files, maps, running, tried, next_look, is_unsettled: false }
+        Sources { files, maps, running, tried, next_check, is_unsettled: false }
     }
 
     /// Records that this set was attempted: it is not new any more.
@@ -97,22 +97,22 @@ impl Sources {
     /// Forgets the last attempt, and checks again at once.
     pub fn forget(&mut self) {
         self.tried = self.running.clone();
-        self.next_look = Some(Instant::now());
+        self.next_check = Some(Instant::now());
     }
 
     /// Returns whether this set differs from the last attempt.
-    pub fn is_news(&self, look: &Look) -> bool {
-        look.print != self.tried.print()
+    pub fn is_new(&self, snapshot: &Snapshot) -> bool {
+        snapshot.fingerprint != self.tried.fingerprint()
     }
 
     /// Returns whether this set is the current one.
-    pub fn is_running(&self, look: &Look) -> bool {
-        look.print == self.running.print()
+    pub fn is_running(&self, snapshot: &Snapshot) -> bool {
+        snapshot.fingerprint == self.running.fingerprint()
     }
 
     /// Returns the fingerprints of the current set.
-    pub fn running(&self) -> Print {
-        self.running.print()
+    pub fn running(&self) -> Fingerprint {
+        self.running.fingerprint()
     }
 
     /// Returns why changes cannot be detected at the moment, one line for each reason.
@@ -123,65 +123,74 @@ impl Sources {
     /// Waits for an event, and returns the set after it, which may be unchanged.
     ///
     /// Cancelling a call loses only the messages for the user: the next one checks at once.
-    pub async fn changed(&mut self) -> Look {
+    pub async fn changed(&mut self) -> Snapshot {
         let mut settling = self.wake().await;
         self.is_unsettled = true;
         let since = Instant::now();
         let (mut before, mut notes) = (None, Vec::new());
         loop {
             self.settle(&mut settling).await;
-            let mut look = self.look().await;
-            notes.append(&mut look.notes);
-            let tried = self.tried.print();
-            let is_halfway = look.print.may_be_halfway(&tried);
-            let is_sure = before.as_ref() == Some(&look.print) && !is_halfway;
-            if look.print == tried || is_sure || Instant::now() >= settling.deadline() {
+            let mut snapshot = self.snapshot().await;
+            notes.append(&mut snapshot.notes);
+            let tried = self.tried.fingerprint();
+            let is_halfway = snapshot.fingerprint.may_be_halfway(&tried);
+            let is_sure = before.as_ref() == Some(&snapshot.fingerprint) && !is_halfway;
+            if snapshot.fingerprint == tried || is_sure || Instant::now() >= settling.deadline() {
                 self.is_unsettled = false;
-                return Look { notes, since, ..look };
+                return Snapshot { notes, since, ..snapshot };
             }
-            before = Some(look.print);
+            before = Some(snapshot.fingerprint);
             sleep(if is_halfway { RECHECK_HALFWAY } else { RECHECK }).await;
         }
     }
 
     /// Reads everything once.
-    pub async fn look(&mut self) -> Look {
+    pub async fn snapshot(&mut self) -> Snapshot {
         let known = Known::of([&self.running, &self.tried]);
-        let (mut scripts, mut notes, mut print) = (Vec::new(), Vec::new(), Print::default());
+        let (mut scripts, mut notes, mut fingerprint) =
+            (Vec::new(), Vec::new(), Fingerprint::default());
         let mut problem = None;
-        self.next_look = None;
+        self.next_check = None;
         if let Some(files) = self.files.clone() {
             let known = known.clone();
-            let looked = task::spawn_blocking(move || {
-                let look = files.look(&known);
+            let read = task::spawn_blocking(move || {
+                let snapshot = files.snapshot(&known);
                 // Modules are files, too.
-                let print = look.scripts.as_ref().map(|it| known.print(it)).unwrap_or_default();
-                (look, print)
+                let fingerprint =
+                    snapshot.scripts.as_ref().map(|it| known.fingerprint(it)).unwrap_or_default();
+                (snapshot, fingerprint)
             });
-            match looked.await {
-                Ok((FilesLook { scripts: found, notes: told, again }, printed)) => {
-                    self.next_look = Some(Instant::now() + again);
-                    (notes, print) = (told, printed);
+            match read.await {
+                Ok((FilesSnapshot { scripts: found, notes: told, again }, fingerprinted)) => {
+                    self.next_check = Some(Instant::now() + again);
+                    (notes, fingerprint) = (told, fingerprinted);
                     match found {
                         Ok(found) => scripts = found,
                         Err(error) => problem = Some(Report::from(error)),
                     }
                 }
-                Err(bug) => problem = Some(Report::failure(format!("cannot read the scripts: {bug}"))),
+                Err(bug) => {
+                    problem = Some(Report::failure(format!("cannot read the scripts: {bug}")))
+                }
             }
         }
         match self.maps.as_ref().map(Maps::read) {
             Some(Ok(found)) => {
-                print.extend(known.print(&found));
+                fingerprint.extend(known.fingerprint(&found));
                 scripts.extend(found);
             }
             Some(Err(error)) => problem = problem.or(Some(error.into())),
             None => {}
         }
         if let Some(problem) = &problem {
-            print = Print::of_problem(&problem.message);
+            fingerprint = Fingerprint::of_problem(&problem.message);
         }
-        Look { scripts: problem.map_or(Ok(scripts), Err), print, notes, since: Instant::now() }
+        Snapshot {
+            scripts: problem.map_or(Ok(scripts), Err),
+            fingerprint,
+            notes,
+            since: Instant::now(),
+        }
     }
 
     /// Waits until there is a reason to check.
@@ -194,12 +203,12 @@ impl Sources {
             biased; // events before the timer
             () = ring(files) => false,
             () = changed(maps) => true,
-            () = until(self.next_look) => false,
+            () = until(self.next_check) => false,
         };
         let now = Instant::now();
         let mut settling = Settling::begin(now);
         if is_api {
-            settling.hear_api(now);
+            settling.add_api_change(now);
         }
         settling
     }
@@ -208,12 +217,12 @@ impl Sources {
     async fn settle(&mut self, settling: &mut Settling) {
         loop {
             if let Some(files) = &self.files {
-                settling.hear(files.ear().take(), Instant::now());
+                settling.add_events(files.fs_events().take(), Instant::now());
             }
             tokio::select! {
                 biased; // events before the deadline: they extend it
                 () = ring(self.files.as_ref()) => {}
-                () = changed(self.maps.as_mut()) => settling.hear_api(Instant::now()),
+                () = changed(self.maps.as_mut()) => settling.add_api_change(Instant::now()),
                 () = sleep_until(settling.due()) => return,
             }
         }
@@ -233,19 +242,19 @@ impl Attempt {
 
     /// Creates the attempt for a set that could not be read.
     pub fn of_problem(problem: &Report) -> Self {
-        let scripts = Print::of_problem(&problem.message);
+        let scripts = Fingerprint::of_problem(&problem.message);
         Attempt { scripts, modules: BTreeMap::new() }
     }
 
     /// Returns the fingerprints, with the modules as they were loaded.
-    fn print(&self) -> Print {
-        let mut print = self.scripts.clone();
+    fn fingerprint(&self) -> Fingerprint {
+        let mut fingerprint = self.scripts.clone();
         for (script, modules) in &self.modules {
             for module in modules.taken() {
-                print.add_module(shown_module(script, &module.name), script, module.digest);
+                fingerprint.add_module(shown_module(script, &module.name), script, module.digest);
             }
         }
-        print
+        fingerprint
     }
 }
 
@@ -263,21 +272,21 @@ impl Known {
     }
 
     /// Returns the fingerprints of scripts with the current content of their modules.
-    fn print(&self, scripts: &[Source]) -> Print {
-        let mut print = Print::default();
+    fn fingerprint(&self, scripts: &[Source]) -> Fingerprint {
+        let mut fingerprint = Fingerprint::default();
         for Source { name, text, modules } in scripts {
-            print.add(name, text);
+            fingerprint.add(name, text);
             for module in self.names.get(name).into_iter().flatten() {
-                print.add_module(shown_module(name, module), name, modules.digest(module));
+                fingerprint.add_module(shown_module(name, module), name, modules.digest(module));
             }
         }
-        print
+        fingerprint
     }
 }
 
 async fn ring(files: Option<&Files>) {
     match files {
-        Some(files) => files.ear().ring().await,
+        Some(files) => files.fs_events().wait().await,
         None => pending().await,
     }
 }

@@ -3,7 +3,7 @@
 //! A directory contributes the scripts directly in it, ordered by name; anything that cannot be used is an error, never skipped
 //! silently. Next: `scripting/`, which compiles the texts.
 //!
-//! [`Sources`] combines them: files (`files`, with the pure `spots`, `settling` and `mounts`), and `ConfigMap`s of the API
+//! [`Sources`] combines them: files (`files`, with the pure `watch_targets`, `settling` and `mounts`), and `ConfigMap`s of the API
 //! (`maps`). `cli/reload` asks it for changes.
 
 use std::{
@@ -15,27 +15,27 @@ use std::{
 use crate::cli::report::Report;
 use crate::scripting::{Modules, Source};
 
-mod ear;
 mod files;
+mod fingerprint;
+mod fs_events;
 mod live;
 mod maps;
 mod mounts;
-mod print;
 mod settling;
-mod spots;
 #[cfg(test)]
 mod tests;
+mod watch_targets;
 mod watches;
 
 pub use self::{
     files::Files,
-    live::{Attempt, Look, Sources},
+    fingerprint::{Difference, Fingerprint},
+    live::{Attempt, Snapshot, Sources},
     maps::Maps,
-    print::{Difference, Print},
 };
 
 /// The default locations of scripts, in this order.
-pub(super) const USUAL_PLACES: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
+pub(super) const DEFAULT_PATHS: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
 
 /// Maximum size of a script in bytes: a dump that is named by mistake must not fill the memory.
 const SCRIPT_BYTES_MAX: u64 = 8 << 20;
@@ -152,7 +152,7 @@ pub fn read_all(paths: &[PathBuf], here: &Path) -> Result<Vec<Source>, Error> {
 /// Returns the paths of scripts: these, or the first default location that exists.
 fn places(paths: &[PathBuf], here: &Path) -> Result<Vec<PathBuf>, Error> {
     if paths.is_empty() {
-        let found = USUAL_PLACES.iter().find(|it| here.join(it).exists());
+        let found = DEFAULT_PATHS.iter().find(|it| here.join(it).exists());
         Ok(vec![PathBuf::from(found.ok_or(Error::NothingNamed)?)])
     } else {
         Ok(paths.to_vec())

@@ -10,8 +10,8 @@ use std::{
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{
-    ear::Ear,
-    spots::{Spots, Thing},
+    fs_events::FsEvents,
+    watch_targets::{PathKind, WatchTargets},
 };
 
 /// The targets can change while paths are resolved; then they are resolved again, at most this many times: later changes are
@@ -20,7 +20,7 @@ const ROUNDS_MAX: usize = 3;
 
 /// Watches directories. All methods may block, as file systems do.
 pub(super) struct Watches {
-    ear: Ear,
+    fs_events: FsEvents,
     /// `None` if the system does not provide one.
     watcher: Option<RecommendedWatcher>,
     /// The directories, with their identities when the watch began.
@@ -32,21 +32,21 @@ type Identity = (u64, u64);
 
 impl Watches {
     /// Creates watches without any directory.
-    pub(super) fn new(ear: Ear) -> Self {
-        Watches { ear, watcher: None, watched: BTreeMap::new() }
+    pub(super) fn new(fs_events: FsEvents) -> Self {
+        Watches { fs_events, watcher: None, watched: BTreeMap::new() }
     }
 
     /// Watches exactly the directories of these paths, which are absolute. The error names one that cannot be watched.
     pub(super) fn cover(&mut self, paths: &BTreeSet<PathBuf>) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
-            let spots = Spots::on_the_way(paths.iter().map(PathBuf::as_path), &look);
+            let targets = WatchTargets::resolving(paths.iter().map(PathBuf::as_path), &inspect);
             let wanted: BTreeMap<_, _> =
-                spots.0.keys().filter_map(|path| Some((path.clone(), identity(path)?))).collect();
-            if spots == self.ear.spots() && wanted == self.watched {
+                targets.0.keys().filter_map(|path| Some((path.clone(), identity(path)?))).collect();
+            if targets == self.fs_events.targets() && wanted == self.watched {
                 return Ok(());
             }
             // Before the watches begin: their first events count.
-            self.ear.listen_for(spots);
+            self.fs_events.set_targets(targets);
             self.change(wanted)?;
         }
         Ok(())
@@ -54,8 +54,8 @@ impl Watches {
 
     fn change(&mut self, wanted: BTreeMap<PathBuf, Identity>) -> Result<(), String> {
         if self.watcher.is_none() {
-            let ear = self.ear.clone();
-            let made = notify::recommended_watcher(move |event| ear.hear(event));
+            let fs_events = self.fs_events.clone();
+            let made = notify::recommended_watcher(move |event| fs_events.add(event));
             self.watched.clear();
             self.watcher = Some(made.map_err(|it| reason(&it))?);
         }
@@ -89,14 +89,14 @@ impl Watches {
     }
 }
 
-fn look(path: &Path) -> Thing {
-    let Ok(kind) = fs::symlink_metadata(path) else { return Thing::Nothing };
+fn inspect(path: &Path) -> PathKind {
+    let Ok(kind) = fs::symlink_metadata(path) else { return PathKind::Nothing };
     if kind.is_dir() {
-        Thing::Directory
+        PathKind::Directory
     } else if kind.is_symlink() {
-        fs::read_link(path).map_or(Thing::Nothing, Thing::Link)
+        fs::read_link(path).map_or(PathKind::Nothing, PathKind::Link)
     } else {
-        Thing::File
+        PathKind::File
     }
 }
 

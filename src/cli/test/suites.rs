@@ -7,7 +7,7 @@ use std::{
 
 use indexmap::IndexMap;
 
-use crate::cli::{args::TestArgs, report::Report, sources::USUAL_PLACES};
+use crate::cli::{args::TestArgs, report::Report, sources::DEFAULT_PATHS};
 
 /// Paths are relative to the current directory.
 pub(super) const HERE: &str = "";
@@ -64,7 +64,7 @@ fn home_of(file: &Path) -> PathBuf {
 
 /// Returns the directory of the operator: a directory of tests belongs to its parent.
 fn home_of_directory(directory: &Path) -> PathBuf {
-    let is_operator = USUAL_PLACES.iter().any(|it| directory.join(it).exists());
+    let is_operator = DEFAULT_PATHS.iter().any(|it| directory.join(it).exists());
     if is_operator { directory.to_owned() } else { home_of(&directory.join("a file in it")) }
 }
 
@@ -98,10 +98,10 @@ fn operator(home: &Path, args: &TestArgs) -> Result<Vec<PathBuf>, Report> {
     if !args.operator.is_empty() {
         return Ok(args.operator.clone());
     }
-    let usual = USUAL_PLACES.iter().map(|it| home.join(it)).find(|it| it.exists());
+    let usual = DEFAULT_PATHS.iter().map(|it| home.join(it)).find(|it| it.exists());
     usual.map(|it| vec![it]).ok_or_else(|| {
         let home = if home == Path::new(HERE) { Path::new(".") } else { home };
-        let [lua, rhai, directory] = USUAL_PLACES;
+        let [lua, rhai, directory] = DEFAULT_PATHS;
         let problem = format!(
             "no operator to test in '{}': found no {lua}, {rhai} or {directory}/",
             home.display()

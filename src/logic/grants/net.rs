@@ -30,9 +30,7 @@ impl HostRule {
             let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
             let port = if scheme.eq_ignore_ascii_case("http") { 80 } else { 443 };
             let meant = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
-            return Err(format!(
-                "'{text}' is a URL: pass only the host and its port: {meant}"
-            ));
+            return Err(format!("'{text}' is a URL: pass only the host and its port: {meant}"));
         }
         if Ipv6Addr::from_str(text).is_ok() {
             return Err(format!("'{text}' has no brackets: write [{text}]:443, or [{text}]:*"));
@@ -53,7 +51,9 @@ impl HostRule {
         let port = match port {
             "*" => None,
             number => Some(port_of(number).ok_or_else(|| {
-                format!("'{number}' in '{text}' is not a port: expected a number from 1 to 65535, or *")
+                format!(
+                    "'{number}' in '{text}' is not a port: expected a number from 1 to 65535, or *"
+                )
             })?),
         };
         Ok(HostRule { host, port })

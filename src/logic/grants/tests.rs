@@ -89,7 +89,10 @@ fn wrong_hosts_are_told_with_what_to_write() {
         ("[::1]", "'[::1]' has no port: write [::1]:443, or [::1]:* for all ports"),
         ("[::1", "'[::1' has no closing bracket"),
         ("[example.com]:80", "'example.com' in '[example.com]:80' is not an IPv6 address"),
-        ("example.com:0", "'0' in 'example.com:0' is not a port: expected a number from 1 to 65535, or *"),
+        (
+            "example.com:0",
+            "'0' in 'example.com:0' is not a port: expected a number from 1 to 65535, or *",
+        ),
         (
             "example.com:+80",
             "'+80' in 'example.com:+80' is not a port: expected a number from 1 to 65535, or *",
@@ -98,7 +101,10 @@ fn wrong_hosts_are_told_with_what_to_write() {
             "example.com:65536",
             "'65536' in 'example.com:65536' is not a port: expected a number from 1 to 65535, or *",
         ),
-        ("example.com:", "'' in 'example.com:' is not a port: expected a number from 1 to 65535, or *"),
+        (
+            "example.com:",
+            "'' in 'example.com:' is not a port: expected a number from 1 to 65535, or *",
+        ),
         (
             "a.*.com:80",
             "'a.*.com:80': a star can only replace the first parts of a name, as in *.example.com:443",
@@ -107,7 +113,10 @@ fn wrong_hosts_are_told_with_what_to_write() {
             "*example.com:80",
             "'*example.com:80': a star can only replace the first parts of a name, as in *.example.com:443",
         ),
-        ("*.:80", "'*.:80': a star can only replace the first parts of a name, as in *.example.com:443"),
+        (
+            "*.:80",
+            "'*.:80': a star can only replace the first parts of a name, as in *.example.com:443",
+        ),
         ("exa mple.com:80", "'exa mple.com' in 'exa mple.com:80' is not a host name"),
         ("a..b:80", "'a..b' in 'a..b:80' is not a host name"),
         ("bücher.de:443", "'bücher.de:443' is not ASCII: write the name as the DNS has it, xn--…"),

@@ -35,9 +35,7 @@ pub fn one(
     if let (Some(option), Some(own)) = (option, own)
         && option != own
     {
-        return Err(format!(
-            "the object is in '{own}', but the option `namespace` is '{option}'"
-        ));
+        return Err(format!("the object is in '{own}', but the option `namespace` is '{option}'"));
     }
     if option == Some(ALL_NAMESPACES) {
         return Err("`namespace = \"*\"` is only valid for lists".into());

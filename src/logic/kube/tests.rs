@@ -259,6 +259,9 @@ fn deep_objects_are_read_in_full_or_not_at_all() {
         assert_eq!(read_list(list(levels).as_bytes()).unwrap().objects, [read]);
     }
     let error = read_object(object(2000).as_bytes()).unwrap_err().to_string();
-    assert!(error.starts_with("it is nested 2001 levels deep; at most 1024 are supported"), "{error}");
+    assert!(
+        error.starts_with("it is nested 2001 levels deep; at most 1024 are supported"),
+        "{error}"
+    );
     read_list(list(2000).as_bytes()).unwrap_err();
 }

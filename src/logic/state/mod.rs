@@ -59,9 +59,7 @@ pub struct Counts {
 
 /// A result that cannot be merged into the content of the patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "deliver the result of handler '{id}': `{place}` in the patch is not a map"
-)]
+#[error("deliver the result of handler '{id}': `{place}` in the patch is not a map")]
 pub struct Undeliverable {
     /// The handler.
     pub id: String,

@@ -126,7 +126,10 @@ fn one_definition_is_needed_and_one_language_is_chosen() {
     fs::write(desk.0.join("two.yaml"), format!("{both}\n---\n{both}")).expect("a file");
     let (code, _, problem) = desk.kopf(&["init", "mine", "--from-crd", "two.yaml"]);
     assert_eq!(code, 1);
-    assert_eq!(problem, "error: 'two.yaml' defines 2 kinds\nhint: pass a file that defines one kind\n");
+    assert_eq!(
+        problem,
+        "error: 'two.yaml' defines 2 kinds\nhint: pass a file that defines one kind\n"
+    );
     let (code, _, _) = desk.kopf(&["init", "mine", "--lua", "--rhai"]);
     assert_eq!(code, 2);
 }

@@ -150,7 +150,7 @@ async fn lost_rights_are_told_and_the_scripts_stay_as_they_are() {
     server.close_watches();
     loop {
         let look = timeout(DEADLINE, watch.0.changed()).await.expect("a look in time");
-        assert!(!watch.0.is_news(&look), "{look:?}");
+        assert!(!watch.0.is_new(&look), "{look:?}");
         if let [trouble] = watch.0.troubles().as_slice() {
             let start = "changes of configmap/default/ops are not detected: cannot ";
             assert!(trouble.starts_with(start) && trouble.contains("403"), "{trouble}");

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use kopf::cli::sources::{Attempt, Files, Look, Maps, Sources};
+use kopf::cli::sources::{Attempt, Files, Maps, Snapshot, Sources};
 use tokio::time::timeout;
 
 /// The longest that anything may take, as the machine may be busy.
@@ -100,7 +100,7 @@ impl Watch {
     }
 
     /// As if the set were loaded: what it requires, by script, is read.
-    fn believe(&mut self, look: &Look) {
+    fn believe(&mut self, look: &Snapshot) {
         match &look.scripts {
             Ok(scripts) => {
                 self.0.tried(Attempt::of(scripts));
@@ -111,10 +111,10 @@ impl Watch {
     }
 
     /// Waits for the next set that is other than the last one.
-    async fn next(&mut self) -> Look {
+    async fn next(&mut self) -> Snapshot {
         loop {
             let look = timeout(DEADLINE, self.0.changed()).await.expect("a look in time");
-            if self.0.is_news(&look) {
+            if self.0.is_new(&look) {
                 self.believe(&look);
                 return look;
             }
@@ -137,7 +137,7 @@ impl Watch {
 }
 
 /// A set as `name=text`, or its problem.
-fn text(look: &Look) -> String {
+fn text(look: &Snapshot) -> String {
     match &look.scripts {
         Ok(scripts) => {
             let texts = scripts.iter().map(|it| format!("{}={}", it.name, it.text));

@@ -160,8 +160,9 @@ async fn an_object_that_is_nested_too_deep_is_reported_once_per_version_and_left
     pass(60).await;
     stage.env.edit(EXAMPLES, "ns1/a", spec(1400, 2));
     pass(60).await;
-    let reports = log
-        .count("The object cannot be read: it is nested 1502 levels deep; at most 1024 are supported.");
+    let reports = log.count(
+        "The object cannot be read: it is nested 1502 levels deep; at most 1024 are supported.",
+    );
     assert_eq!(reports, 1, "{}", log.text());
     assert_eq!(log.count("it is nested 1402 levels deep"), 1, "a version of its own");
     assert_eq!(stage.patches_of("a"), 0);

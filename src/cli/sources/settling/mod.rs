@@ -21,11 +21,11 @@ pub(super) const QUIET: Duration = Duration::from_millis(15);
 pub(super) const QUIET_API: Duration = Duration::from_millis(100);
 
 /// Maximum wait: a file may stay open permanently, and some are saved again and again.
-pub(super) const PATIENCE: Duration = Duration::from_millis(500);
+pub(super) const WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// The last event of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sound {
+pub(super) enum FsEvent {
     /// The file was written to, and is not closed yet.
     Written,
     /// The file was closed or removed, or any other event.
@@ -49,20 +49,20 @@ impl Settling {
     }
 
     /// Adds events of files.
-    pub(super) fn hear(&mut self, sounds: BTreeMap<PathBuf, Sound>, now: Instant) {
-        if !sounds.is_empty() {
+    pub(super) fn add_events(&mut self, events: BTreeMap<PathBuf, FsEvent>, now: Instant) {
+        if !events.is_empty() {
             self.last = now;
         }
-        for (path, sound) in sounds {
-            match sound {
-                Sound::Written => self.open.insert(path),
-                Sound::Other => self.open.remove(&path),
+        for (path, event) in events {
+            match event {
+                FsEvent::Written => self.open.insert(path),
+                FsEvent::Other => self.open.remove(&path),
             };
         }
     }
 
     /// Adds a change from the API.
-    pub(super) fn hear_api(&mut self, now: Instant) {
+    pub(super) fn add_api_change(&mut self, now: Instant) {
         self.last = now;
         self.quiet = QUIET_API;
     }
@@ -78,6 +78,6 @@ impl Settling {
 
     /// Returns the latest time to read.
     pub(super) fn deadline(&self) -> Instant {
-        self.first + PATIENCE
+        self.first + WAIT_MAX
     }
 }

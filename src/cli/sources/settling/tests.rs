@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{PATIENCE, QUIET, QUIET_API, Settling, Sound};
+use super::{FsEvent, QUIET, QUIET_API, Settling, WAIT_MAX};
 
 /// Replays events, as (milliseconds, file, event), and returns the millisecond of the read.
-fn look(heard: &[(u64, &str, Sound)]) -> u64 {
+fn look(heard: &[(u64, &str, FsEvent)]) -> u64 {
     let start = Instant::now();
     let mut settling = Settling::begin(start);
     for (at, path, sound) in heard {
@@ -15,7 +15,7 @@ fn look(heard: &[(u64, &str, Sound)]) -> u64 {
         if settling.due() < now {
             break;
         }
-        settling.hear(BTreeMap::from([(path.into(), *sound)]), now);
+        settling.add_events(BTreeMap::from([(path.into(), *sound)]), now);
     }
     u64::try_from((settling.due() - start).as_millis()).expect("it is soon")
 }
@@ -26,31 +26,32 @@ fn quiet() -> u64 {
 
 #[test]
 fn a_rename_is_looked_at_once_it_is_quiet() {
-    assert_eq!(look(&[(0, "a", Sound::Other)]), quiet());
-    assert_eq!(look(&[(0, "a", Sound::Other), (7, "a", Sound::Other)]), 7 + quiet());
+    assert_eq!(look(&[(0, "a", FsEvent::Other)]), quiet());
+    assert_eq!(look(&[(0, "a", FsEvent::Other), (7, "a", FsEvent::Other)]), 7 + quiet());
 }
 
 #[test]
 fn a_file_that_is_being_written_is_waited_for() {
-    let half = [(0, "a", Sound::Written), (100, "a", Sound::Written)];
+    let half = [(0, "a", FsEvent::Written), (100, "a", FsEvent::Written)];
     assert_eq!(look(&half), 500);
-    let whole = [(0, "a", Sound::Written), (100, "a", Sound::Written), (101, "a", Sound::Other)];
+    let whole =
+        [(0, "a", FsEvent::Written), (100, "a", FsEvent::Written), (101, "a", FsEvent::Other)];
     assert_eq!(look(&whole), 101 + quiet());
-    let other = [(0, "a", Sound::Written), (101, "b", Sound::Other)];
+    let other = [(0, "a", FsEvent::Written), (101, "b", FsEvent::Other)];
     assert_eq!(look(&other), 500, "another file was closed");
 }
 
 #[test]
 fn endless_changes_are_looked_at_all_the_same() {
-    let endless: Vec<_> = (0..100).map(|it| (it * 10, "a", Sound::Other)).collect();
-    assert_eq!(u128::from(look(&endless)), PATIENCE.as_millis());
+    let endless: Vec<_> = (0..100).map(|it| (it * 10, "a", FsEvent::Other)).collect();
+    assert_eq!(u128::from(look(&endless)), WAIT_MAX.as_millis());
 }
 
 #[test]
 fn a_sound_of_nothing_is_no_sound() {
     let start = Instant::now();
     let mut settling = Settling::begin(start);
-    settling.hear(BTreeMap::new(), start + Duration::from_millis(10));
+    settling.add_events(BTreeMap::new(), start + Duration::from_millis(10));
     assert_eq!(settling.due(), start + QUIET);
 }
 
@@ -58,9 +59,9 @@ fn a_sound_of_nothing_is_no_sound() {
 fn objects_of_one_apply_are_one_change() {
     let start = Instant::now();
     let mut settling = Settling::begin(start);
-    settling.hear_api(start);
+    settling.add_api_change(start);
     let next = start + Duration::from_millis(60);
     assert!(settling.due() > next, "the next object is on its way");
-    settling.hear_api(next);
+    settling.add_api_change(next);
     assert_eq!(settling.due(), next + QUIET_API);
 }

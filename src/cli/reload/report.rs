@@ -15,7 +15,7 @@ const PART: &str = "scripts";
 const TARGET: &str = "kopf.scripts";
 
 /// The reports of one operator, and the current state.
-pub(in crate::cli) struct Account {
+pub(in crate::cli) struct ReloadReport {
     health: Health,
     clock: Clock,
     generation: u64,
@@ -30,7 +30,7 @@ pub(in crate::cli) struct Account {
 }
 
 /// Logs messages about watching.
-pub(super) fn note(notes: &[Note]) {
+pub(super) fn log_notes(notes: &[Note]) {
     for note in notes {
         match note {
             Note::Info(text) => tracing::info!(target: TARGET, "{text}"),
@@ -39,15 +39,15 @@ pub(super) fn note(notes: &[Note]) {
     }
 }
 
-impl Account {
+impl ReloadReport {
     /// Reports the first generation.
     pub(super) fn open(health: Health, clock: Clock) -> Self {
-        Account::with(health, clock, Vec::new())
+        ReloadReport::with(health, clock, Vec::new())
     }
 
     /// Reports the only generation: hot reload is disabled.
     pub(in crate::cli) fn close(health: Health, clock: Clock) {
-        Account::with(health, clock, vec!["hot reload is disabled (--no-reload)".to_owned()]);
+        ReloadReport::with(health, clock, vec!["hot reload is disabled (--no-reload)".to_owned()]);
     }
 
     fn with(health: Health, clock: Clock, troubles: Vec<String>) -> Self {
@@ -57,13 +57,14 @@ impl Account {
             drop(health.metrics().reloads.get_or_create(&ReloadLabels { result }));
         }
         let (refusal, waiting) = (None, None);
-        let account = Account { health, clock, generation: 1, since, refusal, waiting, troubles };
-        account.publish();
-        account
+        let report =
+            ReloadReport { health, clock, generation: 1, since, refusal, waiting, troubles };
+        report.publish();
+        report
     }
 
     /// Returns whether the last edit was rejected.
-    pub(super) fn is_refused(&self) -> bool {
+    pub(super) fn is_rejected(&self) -> bool {
         self.refusal.is_some()
     }
 
@@ -103,7 +104,7 @@ impl Account {
     }
 
     /// Reports a rejected edit. The same reason is not logged again: an editor that saves on every key would repeat it.
-    pub(super) fn refused(&mut self, present: u64, edited: &str, report: &Report) {
+    pub(super) fn rejected(&mut self, present: u64, edited: &str, report: &Report) {
         self.health.metrics().reloaded("rejected");
         if self.refusal.as_ref() != Some(report) {
             let edited = if edited.is_empty() { "the scripts" } else { edited };
@@ -117,7 +118,7 @@ impl Account {
     }
 
     /// Reports that the rejected edit was reverted.
-    pub(super) fn undone(&mut self, present: u64) {
+    pub(super) fn reverted(&mut self, present: u64) {
         if self.refusal.take().is_some() {
             tracing::info!(target: TARGET, "The edit was reverted; generation {present} keeps running.");
         }
@@ -161,14 +162,14 @@ impl Account {
 mod tests {
     use std::time::Duration;
 
-    use super::{Account, Report};
+    use super::{ReloadReport, Report};
     use crate::logic::generation::Changes;
     use crate::ports::{Clock, Health, HealthState, ReloadLabels};
 
-    fn account() -> (Account, Health) {
+    fn report() -> (ReloadReport, Health) {
         let health = Health::default();
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        (Account::open(health.clone(), clock), health)
+        (ReloadReport::open(health.clone(), clock), health)
     }
 
     fn told(health: &Health) -> String {
@@ -183,10 +184,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_generation_and_its_age_are_told() {
-        let (mut account, health) = account();
+        let (mut report, health) = report();
         assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
         tokio::time::sleep(Duration::from_secs(61)).await;
-        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
         assert_eq!(told(&health), "generation 2 since 1970-01-01T00:01:01Z");
         let metrics = health.metrics();
         assert_eq!((metrics.generation.get(), count(&health, "accepted")), (2, 1));
@@ -195,45 +196,45 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_last_refusal_is_told_in_one_line_until_something_else_is_saved() {
-        let (mut account, health) = account();
-        account.refused(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
+        let (mut report, health) = report();
+        report.rejected(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
         let refused =
             "generation 1 since 1970-01-01T00:00:00Z; the last edit was rejected: a.lua:3: no";
         assert_eq!(told(&health), refused);
-        assert!(account.is_refused());
-        account.undone(1);
+        assert!(report.is_rejected());
+        report.reverted(1);
         assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
-        account.refused(1, "a.lua", &Report::failure("worse"));
-        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
-        assert!(!account.is_refused());
+        report.rejected(1, "a.lua", &Report::failure("worse"));
+        report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        assert!(!report.is_rejected());
         assert_eq!(count(&health, "rejected"), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_edit_on_its_way_is_told_until_it_is_decided() {
-        let (mut account, health) = account();
-        account.waits("a.lua");
+        let (mut report, health) = report();
+        report.waits("a.lua");
         assert!(told(&health).ends_with("Z; the edit of a.lua waits for its startup handlers"));
-        account.outdated(1, "a.lua");
+        report.outdated(1, "a.lua");
         assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
-        account.waits("a.lua");
-        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        report.waits("a.lua");
+        report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
         assert!(told(&health).starts_with("generation 2 since ") && told(&health).ends_with('Z'));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_hinders_watching_is_told_as_long_as_it_does() {
-        let (mut account, health) = account();
-        account.troubles(vec!["changes of x are not detected: 403".into()]);
+        let (mut report, health) = report();
+        report.troubles(vec!["changes of x are not detected: 403".into()]);
         assert!(told(&health).ends_with("Z; changes of x are not detected: 403"));
-        account.troubles(Vec::new());
+        report.troubles(Vec::new());
         assert!(told(&health).ends_with('Z'));
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_reloading_that_is_told_too() {
         let health = Health::default();
-        Account::close(health.clone(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
+        ReloadReport::close(health.clone(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
         assert!(told(&health).ends_with("; hot reload is disabled (--no-reload)"));
         assert_eq!(health.metrics().generation.get(), 1);
     }

@@ -18,7 +18,7 @@ const LINKS_MAX: usize = 40;
 
 /// The type of a path, without following links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(super) enum PathKind {
     /// The path does not exist, or is not visible.
     Nothing,
     /// A directory.
@@ -30,11 +30,11 @@ pub(super) enum Thing {
 }
 
 /// Returns the type of a path.
-pub(super) type Look<'a> = &'a dyn Fn(&Path) -> Thing;
+pub(super) type Inspect<'a> = &'a dyn Fn(&Path) -> PathKind;
 
 /// The relevant entries of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Interest {
+pub(super) struct Entries {
     /// All scripts, including new ones.
     pub(super) scripts: bool,
     /// These names.
@@ -43,19 +43,19 @@ pub(super) struct Interest {
 
 /// The directories to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spots(pub(super) BTreeMap<PathBuf, Interest>);
+pub(super) struct WatchTargets(pub(super) BTreeMap<PathBuf, Entries>);
 
-impl Spots {
+impl WatchTargets {
     /// Returns the directories that are involved in resolving these paths, which are absolute.
-    pub(super) fn on_the_way<'a>(
+    pub(super) fn resolving<'a>(
         paths: impl IntoIterator<Item = &'a Path>,
-        look: Look<'_>,
+        inspect: Inspect<'_>,
     ) -> Self {
-        let mut spots = Spots::default();
+        let mut targets = WatchTargets::default();
         for path in paths {
-            spots.walk(path, look);
+            targets.walk(path, inspect);
         }
-        spots
+        targets
     }
 
     /// Returns whether a change at this path matters.
@@ -64,11 +64,11 @@ impl Spots {
             return true; // the directory itself was removed or moved
         }
         let Some((directory, name)) = path.parent().zip(path.file_name()) else { return false };
-        let Some(interest) = self.0.get(directory) else { return false };
-        interest.names.contains(name) || interest.scripts && is_script(name)
+        let Some(entries) = self.0.get(directory) else { return false };
+        entries.names.contains(name) || entries.scripts && is_script(name)
     }
 
-    fn walk(&mut self, path: &Path, look: Look<'_>) {
+    fn walk(&mut self, path: &Path, inspect: Inspect<'_>) {
         let mut here = PathBuf::from("/");
         let mut ahead = parts(path);
         let mut links = 0;
@@ -78,15 +78,15 @@ impl Spots {
                 continue;
             }
             let next = here.join(&name);
-            match look(&next) {
-                Thing::Directory if ahead.is_empty() => {
+            match inspect(&next) {
+                PathKind::Directory if ahead.is_empty() => {
                     self.note(&here, name);
                     self.0.entry(next).or_default().scripts = true;
                     return;
                 }
-                Thing::Directory => here = next,
-                Thing::Nothing | Thing::File => return self.note(&here, name),
-                Thing::Link(target) => {
+                PathKind::Directory => here = next,
+                PathKind::Nothing | PathKind::File => return self.note(&here, name),
+                PathKind::Link(target) => {
                     self.note(&here, name);
                     links += 1;
                     if links > LINKS_MAX {

@@ -8,38 +8,38 @@ use std::{
 
 use expect_test::{Expect, expect};
 
-use super::{Spots, Thing};
+use super::{PathKind, WatchTargets};
 
 /// Returns a tree: directories end with `/`, links have `-> target`.
-fn tree(entries: &[&str]) -> BTreeMap<PathBuf, Thing> {
-    let mut tree = BTreeMap::from([(PathBuf::from("/"), Thing::Directory)]);
+fn tree(entries: &[&str]) -> BTreeMap<PathBuf, PathKind> {
+    let mut tree = BTreeMap::from([(PathBuf::from("/"), PathKind::Directory)]);
     for entry in entries {
-        let (path, thing) = match entry.split_once(" -> ") {
-            Some((path, target)) => (path, Thing::Link(target.into())),
+        let (path, kind) = match entry.split_once(" -> ") {
+            Some((path, target)) => (path, PathKind::Link(target.into())),
             None => match entry.strip_suffix('/') {
-                Some(path) => (path, Thing::Directory),
-                None => (*entry, Thing::File),
+                Some(path) => (path, PathKind::Directory),
+                None => (*entry, PathKind::File),
             },
         };
         for parent in Path::new(path).ancestors().skip(1) {
-            tree.entry(parent.into()).or_insert(Thing::Directory);
+            tree.entry(parent.into()).or_insert(PathKind::Directory);
         }
-        tree.insert(path.into(), thing);
+        tree.insert(path.into(), kind);
     }
     tree
 }
 
-fn spots(paths: &[&str], entries: &[&str]) -> Spots {
+fn targets(paths: &[&str], entries: &[&str]) -> WatchTargets {
     let tree = tree(entries);
-    let look = |it: &Path| tree.get(it).cloned().unwrap_or(Thing::Nothing);
-    Spots::on_the_way(paths.iter().map(Path::new), &look)
+    let inspect = |it: &Path| tree.get(it).cloned().unwrap_or(PathKind::Nothing);
+    WatchTargets::resolving(paths.iter().map(Path::new), &inspect)
 }
 
 fn check(paths: &[&str], entries: &[&str], expected: &Expect) {
     let mut text = String::new();
-    for (directory, interest) in &spots(paths, entries).0 {
-        let scripts = if interest.scripts { " scripts" } else { "" };
-        let names: Vec<_> = interest.names.iter().map(|it| it.display().to_string()).collect();
+    for (directory, entries) in &targets(paths, entries).0 {
+        let scripts = if entries.scripts { " scripts" } else { "" };
+        let names: Vec<_> = entries.names.iter().map(|it| it.display().to_string()).collect();
         let names = names.join(" ");
         writeln!(text, "{}:{scripts} {names}", directory.display()).expect("memory");
     }
@@ -121,14 +121,14 @@ fn links_lead_up_and_away() {
 
 #[test]
 fn circles_of_links_end() {
-    let spots = spots(&["/a/b"], &["/a/b -> c", "/a/c -> b"]);
-    assert_eq!(spots.0.len(), 1);
+    let targets = targets(&["/a/b"], &["/a/b -> c", "/a/c -> b"]);
+    assert_eq!(targets.0.len(), 1);
 }
 
 #[test]
 fn only_what_leads_to_the_scripts_is_of_concern() {
-    let spots = spots(&["/w/scripts", "/w/one.lua"], &["/w/scripts/a.lua", "/w/one.lua"]);
-    let concern = |it: &str| spots.concern(Path::new(it));
+    let targets = targets(&["/w/scripts", "/w/one.lua"], &["/w/scripts/a.lua", "/w/one.lua"]);
+    let concern = |it: &str| targets.concern(Path::new(it));
     for path in ["/w/scripts/a.lua", "/w/scripts/_new.rhai", "/w/scripts", "/w/one.lua", "/w"] {
         assert!(concern(path), "{path}");
     }

@@ -12,7 +12,7 @@ mod tests;
 
 /// The fingerprints of the sources at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Print {
+pub struct Fingerprint {
     /// The texts by their names as users see them; those of modules include the script that loads them, because each script may
     /// have another version of a module.
     texts: BTreeMap<(String, Option<String>), Digest>,
@@ -20,10 +20,10 @@ pub struct Print {
     problem: Option<String>,
 }
 
-impl Print {
+impl Fingerprint {
     /// Creates the fingerprints of a set that is not complete.
     pub fn of_problem(problem: impl Into<String>) -> Self {
-        Print { problem: Some(problem.into()), ..Print::default() }
+        Fingerprint { problem: Some(problem.into()), ..Fingerprint::default() }
     }
 
     /// Adds a script.
@@ -39,18 +39,18 @@ impl Print {
     }
 
     /// Adds the texts of another set.
-    pub fn extend(&mut self, other: Print) {
+    pub fn extend(&mut self, other: Fingerprint) {
         self.texts.extend(other.texts);
     }
 
     /// Returns whether a script has the same text in both.
-    pub fn agrees_on(&self, script: &str, other: &Print) -> bool {
+    pub fn agrees_on(&self, script: &str, other: &Fingerprint) -> bool {
         let key = (script.to_owned(), None);
         self.texts.get(&key) == other.texts.get(&key)
     }
 
     /// Returns whether a save may be in progress: an earlier file is missing, empty or cannot be read now.
-    pub fn may_be_halfway(&self, before: &Print) -> bool {
+    pub fn may_be_halfway(&self, before: &Fingerprint) -> bool {
         let empty = Digest::of("");
         let is_lost = |(name, digest): (&(String, Option<String>), &Digest)| {
             *digest != empty && self.texts.get(name).is_none_or(|it| *it == empty)
@@ -62,7 +62,7 @@ impl Print {
     }
 
     /// Returns which texts differ from those of `before`.
-    pub fn since(&self, before: &Print) -> Difference {
+    pub fn since(&self, before: &Fingerprint) -> Difference {
         let mut difference = Difference::default();
         for (name, digest) in &self.texts {
             match before.texts.get(name) {
