@@ -21,20 +21,20 @@ mod dev;
 mod docs;
 pub mod environment;
 mod freeze;
+mod health_server;
 mod identity;
 mod init;
 pub mod logging;
+mod memory_trim;
 pub mod options;
 pub mod reload;
 pub mod report;
-mod rest;
 mod run;
 mod scripts;
 pub mod signals;
 pub mod sources;
 mod stubs;
 mod test;
-mod visible;
 
 /// Runs the `kopf` command. Returns its exit code.
 pub fn main() -> ExitCode {

@@ -9,16 +9,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
     args::LogFormat,
+    health_server::HealthServer,
     identity,
     logging::{self, Log},
+    memory_trim,
     options::{LogOptions, Note, RunOptions, ScopeOption},
     reload::{self, ReloadReport, Reloading},
     report::{Exit, Report},
-    rest,
     scripts::{self, First, Read},
     signals::{self, StopSignal},
     variable,
-    visible::Visible,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
@@ -35,15 +35,15 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let scope = scope(&options.scope);
     on_runtime(&options.log, async {
         let mut signals = listen()?;
-        let visible = Visible::open(options).await?;
+        let health_server = HealthServer::open(options).await?;
         let read = tokio::select! {
             biased; // a signal first: it must not wait for an API that does not respond
             Some(_) = signals.next() => return Ok(Exit::Success),
             read = read.maps(options, None, clock) => read?,
         };
-        let plan = load(read, options, scope, (clock, &visible.health)).await?;
-        let connect = connect(visible.health.clone(), clock);
-        operate(plan, connect, visible, signals).await
+        let plan = load(read, options, scope, (clock, &health_server.health)).await?;
+        let connect = connect(health_server.health.clone(), clock);
+        operate(plan, connect, health_server, signals).await
     })
 }
 
@@ -108,7 +108,7 @@ pub(super) async fn load(
 pub(super) async fn operate(
     plan: Plan,
     connect: Connect,
-    visible: Visible,
+    health_server: HealthServer,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
     let Plan { first, scope, settings, clock } = plan;
@@ -117,15 +117,15 @@ pub(super) async fn operate(
     let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);
     let host = first.host;
     let mut beside = JoinSet::new();
-    beside.spawn(rest::give_back(stop.clone()));
+    beside.spawn(memory_trim::release(stop.clone()));
     let reloads = first.sources.map(|sources| {
-        let (host, health) = (Arc::clone(&host), visible.health.clone());
+        let (host, health) = (Arc::clone(&host), health_server.health.clone());
         let parts = reload::Parts { sources, host, candidates, health, clock };
         beside.spawn(Reloading::new(parts).follow(stop.clone()));
         reloads
     });
     if reloads.is_none() {
-        ReloadReport::close(visible.health.clone(), clock);
+        ReloadReport::close(health_server.health.clone(), clock);
     }
     let operator = Operator {
         scripts: host,
@@ -135,8 +135,8 @@ pub(super) async fn operate(
         scope,
         lifecycle: Lifecycle::default(),
         connect,
-        health: visible.health.clone(),
-        liveness: visible.liveness.clone(),
+        health: health_server.health.clone(),
+        liveness: health_server.liveness.clone(),
         identity: identity::of_operator(clock),
         reloads,
     };
@@ -147,7 +147,7 @@ pub(super) async fn operate(
     };
     stop.cancel();
     while beside.join_next().await.is_some() {}
-    visible.close().await;
+    health_server.close().await;
     ended
 }
 

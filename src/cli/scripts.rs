@@ -41,7 +41,7 @@ pub(super) fn terms(options: &RunOptions) -> Terms {
 }
 
 /// Returns warnings about an operator that runs, but probably not as intended.
-pub(super) fn oddities(grants: &Grants, scripts: &[&str], handlers: usize) -> Vec<String> {
+pub(super) fn operator_warnings(grants: &Grants, scripts: &[&str], handlers: usize) -> Vec<String> {
     let unused = grants.unused(scripts).into_iter();
     let mut told: Vec<_> = unused
         .map(|name| {
@@ -103,15 +103,15 @@ impl Read {
         host.take(scripts);
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         let tests = registry.handlers().iter().filter(|it| it.kind == Kind::Test).count();
-        let mut oddities = oddities(&grants, &names, registry.handlers().len() - tests);
+        let mut warnings = operator_warnings(&grants, &names, registry.handlers().len() - tests);
         if tests > 0 {
-            oddities.push(
+            warnings.push(
                 "The scripts declare tests, which the operator ignores: run them with `kopf test`."
                     .into(),
             );
         }
-        for oddity in oddities {
-            tracing::warn!(target: "kopf.running", "{oddity}");
+        for warning in warnings {
+            tracing::warn!(target: "kopf.running", "{warning}");
         }
         let sources = reload.then(|| {
             let mut sources = Sources::new(files, maps);

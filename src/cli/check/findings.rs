@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::{
     options::{Note, RunOptions},
     report::Report,
-    scripts::{self, oddities},
+    scripts::{self, operator_warnings},
 };
 use crate::logic::{
     configure::TABLE,
@@ -69,7 +69,7 @@ impl Findings {
         // A script that cannot be loaded may declare any number.
         let known =
             if findings.scripts.iter().all(|it| it.handlers.is_some()) { all.len() } else { 1 };
-        findings.warnings.extend(oddities(&options.grants, &names, known));
+        findings.warnings.extend(operator_warnings(&options.grants, &names, known));
         if let [_, .., last] = lifecycles.as_slice() {
             let told = "Several scripts set the default lifecycle; the last one is used";
             findings.warnings.push(format!("{told}: {last}."));

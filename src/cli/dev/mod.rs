@@ -30,12 +30,12 @@ use self::{
     options::{DevOptions, KubeconfigOption},
 };
 use crate::cli::{
+    health_server::HealthServer,
     options::ScopeOption,
     report::{Exit, Report},
     run,
     scripts::{First, Read},
     sources,
-    visible::Visible,
 };
 use crate::cluster::KubeCluster;
 use crate::handling::choosing::Choices;
@@ -71,13 +71,14 @@ async fn develop(
     clock: Clock,
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
-    let visible = Visible::open(&options.run).await?;
+    let health_server = HealthServer::open(&options.run).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
     let read = with_maps(read, options, &server, &files, clock).await?;
     let plan =
-        run::load(read, &options.run, scope(&options.run.scope), (clock, &visible.health)).await?;
+        run::load(read, &options.run, scope(&options.run.scope), (clock, &health_server.health))
+            .await?;
     let listener = listen(options.port).await?;
     let filled = fill(&server, &plan.first, &files).await?;
     let mut kubeconfig = take(&options.kubeconfig)?;
@@ -85,19 +86,20 @@ async fn develop(
     written.map_err(|it| Report::failure(it.to_string()))?;
 
     let kept = options.data.as_deref().zip(data.as_ref().map(|(_, count)| *count));
-    Greeting { url: listener.url(), kubeconfig: kubeconfig.path(), kept, filled: &filled }.print();
+    StartMessage { url: listener.url(), kubeconfig: kubeconfig.path(), kept, filled: &filled }
+        .print();
     filled.log();
     let stop = CancellationToken::new();
     let mut beside = JoinSet::new();
     beside.spawn(listener.serve(server.clone(), stop.clone()));
     beside.spawn(files.follow(Api::new(server.clone()), stop.clone()));
     if options.controllers {
-        beside.spawn(enliven(server.clone(), stop.clone()));
+        beside.spawn(run_controllers(server.clone(), stop.clone()));
     }
     if let Some((data, _)) = &data {
         beside.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
-    let ended = run::operate(plan, connect(server.clone()), visible, signals).await;
+    let ended = run::operate(plan, connect(server.clone()), health_server, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {
         while beside.join_next().await.is_some() {}
@@ -107,7 +109,7 @@ async fn develop(
 }
 
 /// Runs the controllers of pods, deployments and the like, until `stop`.
-async fn enliven(server: ApiServer, stop: CancellationToken) {
+async fn run_controllers(server: ApiServer, stop: CancellationToken) {
     tokio::select! {
         biased; // the stop signal first
         () = stop.cancelled() => {}
@@ -276,7 +278,7 @@ impl Filled {
 }
 
 /// The output for the user at the start.
-struct Greeting<'a> {
+struct StartMessage<'a> {
     url: String,
     kubeconfig: &'a Path,
     /// The data file, and the number of objects in it.
@@ -284,7 +286,7 @@ struct Greeting<'a> {
     filled: &'a Filled,
 }
 
-impl Greeting<'_> {
+impl StartMessage<'_> {
     /// Writes to stdout, to keep the log separate. A closed stdout is ignored.
     fn print(&self) {
         let _closed = write!(std::io::stdout(), "{}", self.text()).is_err();

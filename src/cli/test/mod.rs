@@ -1,19 +1,19 @@
 //! `kopf test`: runs the tests of operators, each with its own API server and a virtual clock.
 //!
-//! `suites.rs` finds the tests and their operators; `stage.rs` runs one of them. The clock is virtual: whenever all tasks wait, it
-//! advances to the next timer, so that a timer of an hour takes no real time, and everything happens at the same times in every
+//! `suites.rs` finds the tests and their operators; `test_file.rs` runs one of them. The clock is virtual: whenever all tasks wait,
+//! it advances to the next timer, so that a timer of an hour takes no real time, and everything happens at the same times in every
 //! run. In Lua, calls also have the same order; calls in Rhai run on threads, so the order of simultaneous calls is undefined.
 
-mod stage;
 mod suites;
+mod test_file;
 
 use std::io::Write as _;
 
 use tokio::task::LocalSet;
 
 use self::{
-    stage::{Stage, Verdict},
     suites::Suite,
+    test_file::{TestFile, Verdict},
 };
 use crate::cli::{
     args::{RunArgs, TestArgs},
@@ -30,18 +30,18 @@ pub(super) type Resolve<'a> = &'a dyn Fn(RunArgs) -> Result<RunOptions, Report>;
 
 /// The number of tests by result.
 #[derive(Default)]
-struct Tally {
+struct Counts {
     passed: usize,
     failed: usize,
 }
 
 /// Runs all tests. Fails if any of them fails.
 pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report> {
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     for suite in suites::find(args)? {
-        run_suite(args, &suite, resolve, &mut tally)?;
+        run_suite(args, &suite, resolve, &mut counts)?;
     }
-    let Tally { passed, failed } = tally;
+    let Counts { passed, failed } = counts;
     if passed + failed == 0 {
         let name = args.only.as_deref().unwrap_or_default();
         let problem = if name.is_empty() {
@@ -63,7 +63,7 @@ fn run_suite(
     args: &TestArgs,
     suite: &Suite,
     resolve: Resolve<'_>,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<(), Report> {
     let mut options = resolve(args.terms.clone().of_run(suite.operator.clone()))?;
     options.log.verbosity = if args.verbose { Verbosity::Verbose } else { Verbosity::Normal };
@@ -72,25 +72,30 @@ fn run_suite(
     let files = dev::Files::read(&suite.definitions, &args.objects)?;
     let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
     for source in sources {
-        let stage = Stage { options: &options, files: &files, test: &source };
-        let names = match on_virtual_time(stage.names())? {
+        let file = TestFile { options: &options, files: &files, test: &source };
+        let names = match on_virtual_time(file.names())? {
             Ok(names) => names,
             Err(report) => {
-                tally.count(&source, None, &Verdict::Failed { why: report, log: Vec::new() }, args);
+                counts.count(
+                    &source,
+                    None,
+                    &Verdict::Failed { why: report, log: Vec::new() },
+                    args,
+                );
                 continue;
             }
         };
         let wanted =
             |it: &&(usize, String)| args.only.as_ref().is_none_or(|only| it.1.contains(only));
         for (index, name) in names.into_iter().enumerate().filter(|it| wanted(&it)) {
-            let verdict = on_virtual_time(stage.play(index))??;
-            tally.count(&source, Some(&name), &verdict, args);
+            let verdict = on_virtual_time(file.run(index))??;
+            counts.count(&source, Some(&name), &verdict, args);
         }
     }
     Ok(())
 }
 
-impl Tally {
+impl Counts {
     /// Counts a test and prints its result.
     fn count(&mut self, source: &Source, name: Option<&str>, verdict: &Verdict, args: &TestArgs) {
         let place = &source.name;

@@ -6,7 +6,7 @@
 
 /// Releases the pages; an access maps them again.
 #[cfg(target_os = "linux")]
-pub(super) fn give_back() {
+pub(super) fn release() {
     use rustix::mm::{Advice, madvise};
 
     let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
@@ -30,7 +30,7 @@ pub(super) fn give_back() {
 
 /// Not supported on other systems.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn give_back() {}
+pub(super) fn release() {}
 
 /// Returns the unmodified, read-only mappings of the program file: addresses and lengths in bytes, from the text of
 /// `/proc/self/smaps`.
@@ -74,7 +74,7 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{give_back, untouched};
+    use super::{release, untouched};
 
     /// In the format of the kernel; most lines are left out.
     const MAPS: &str = "\
@@ -104,7 +104,7 @@ Anonymous:           216 kB
 
     #[test]
     fn the_program_goes_on_without_its_pages() {
-        give_back();
+        release();
         assert_eq!(untouched(MAPS, "/elsewhere"), []);
     }
 }

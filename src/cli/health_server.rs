@@ -10,7 +10,7 @@ use crate::features::probes::{Endpoint, Listener, Routes};
 use crate::ports::Health;
 
 /// The health of an operator, and its listener.
-pub(super) struct Visible {
+pub(super) struct HealthServer {
     /// The health that all parts report to.
     pub(super) health: Health,
     /// The operator itself serves this endpoint, once the start-up handlers have ended.
@@ -19,7 +19,7 @@ pub(super) struct Visible {
     stop: CancellationToken,
 }
 
-impl Visible {
+impl HealthServer {
     /// Binds the address of `--health` and serves at once, so that requests during a slow start are answered.
     pub(super) async fn open(options: &RunOptions) -> Result<Self, Report> {
         let (health, stop) = (Health::default(), CancellationToken::new());
@@ -35,7 +35,7 @@ impl Visible {
             tracing::debug!(target: "kopf.probing", "Serving health and metrics at {place}");
             serving.spawn(listener.serve(routes, stop.clone()));
         }
-        Ok(Visible { health, liveness: options.liveness.clone(), serving, stop })
+        Ok(HealthServer { health, liveness: options.liveness.clone(), serving, stop })
     }
 
     /// Stops the listener.

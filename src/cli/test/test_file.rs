@@ -45,7 +45,7 @@ const STARTUP: &str = "startup";
 
 /// The common parts of the tests of one file.
 #[derive(Clone, Copy)]
-pub(super) struct Stage<'a> {
+pub(super) struct TestFile<'a> {
     pub(super) options: &'a RunOptions,
     /// CRDs and objects that exist before the test.
     pub(super) files: &'a dev::Files,
@@ -62,7 +62,7 @@ pub(super) enum Verdict {
 /// The log lines of one test.
 type Lines = Arc<Mutex<Vec<String>>>;
 
-impl Stage<'_> {
+impl TestFile<'_> {
     /// Returns the names of the tests, in the order of declaration; or why the script cannot be used.
     pub(super) async fn names(&self) -> Result<Vec<String>, String> {
         let (_host, tests) = self.load(&self.terms(Clock::system())).await?;
@@ -70,12 +70,12 @@ impl Stage<'_> {
     }
 
     /// Runs one of the tests, by its index.
-    pub(super) async fn play(&self, index: usize) -> Result<Verdict, Report> {
+    pub(super) async fn run(&self, index: usize) -> Result<Verdict, Report> {
         let beginning = BEGINNING.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let clock = Clock::starting_at(beginning);
         let lines = Lines::default();
         let _listening = self.listen(&lines, clock);
-        let failed = self.act(index, clock).await?.err();
+        let failed = self.run_operator(index, clock).await?.err();
         let log = std::mem::take(&mut *lines.lock());
         Ok(match failed {
             None => Verdict::Passed { log },
@@ -94,7 +94,7 @@ impl Stage<'_> {
     }
 
     /// Starts a server and the operator, and runs the test. The inner error is that of the test.
-    async fn act(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
+    async fn run_operator(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
         let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let server = ApiServer::builder().clock(stamp).cluster(true).build();
         let terms = self.terms(clock);
@@ -123,7 +123,7 @@ impl Stage<'_> {
                 let why = ended.map_or_else(|it| it.to_string(), |()| "it ended by itself".to_owned());
                 return Ok(Err(format!("the operator has stopped: {why}")));
             }
-            verdict = self.examine(index, &server, &terms, &health) => verdict,
+            verdict = self.call_test(index, &server, &terms, &health) => verdict,
         };
         stop.cancel();
         // A failure during clean-up is only logged: the test is over.
@@ -133,7 +133,7 @@ impl Stage<'_> {
     }
 
     /// Calls the function of the test, once the operator has started.
-    async fn examine(
+    async fn call_test(
         &self,
         index: usize,
         server: &ApiServer,
