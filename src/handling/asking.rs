@@ -161,7 +161,7 @@ impl Asker<'_> {
     /// The argument of a function that is asked about the object, on behalf of this handler.
     pub fn invocation(&self, handler: &Arc<Handler>) -> Arc<Invocation> {
         Arc::new(Invocation {
-            handler: handler.inside(),
+            handler: handler.for_scripts(),
             attempt: None,
             cause: Cause::Object(self.cause.clone()),
             memo: self.memo.clone(),

@@ -139,7 +139,7 @@ impl Runner<'_> {
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
         let facilities = Arc::clone(self.facilities);
         let invocation = Invocation {
-            handler: handler.inside(),
+            handler: handler.for_scripts(),
             attempt: Some(attempt),
             cause,
             memo,

@@ -10,7 +10,7 @@ pub struct ScriptId(pub u32);
 
 /// The owner of a function: the engine of its script, which is dropped with the last reference. Only the scripting side looks
 /// inside.
-pub type Home = Arc<dyn Any + Send + Sync>;
+pub type Owner = Arc<dyn Any + Send + Sync>;
 
 /// A function of a script. Two references are equal if they refer to the same function of the same loaded script.
 #[derive(Clone)]
@@ -31,8 +31,8 @@ struct Kept {
     /// The engine frees the slot when the last reference goes.
     #[expect(dead_code, reason = "it is there to be dropped")]
     slot: Option<Arc<dyn Any + Send + Sync>>,
-    /// See [`Function::at_home`].
-    home: Option<Home>,
+    /// See [`Function::with_owner`].
+    owner: Option<Owner>,
 }
 
 impl Function {
@@ -52,20 +52,20 @@ impl Function {
     ///
     /// Not for references that scripts can store: a script would keep itself alive.
     #[must_use]
-    pub fn at_home(self, home: &Home) -> Self {
-        let kept = Kept { home: Some(Arc::clone(home)), ..self.kept() };
+    pub fn with_owner(self, owner: &Owner) -> Self {
+        let kept = Kept { owner: Some(Arc::clone(owner)), ..self.kept() };
         Function { kept: Some(Arc::new(kept)), ..self }
     }
 
     /// Returns a reference that keeps nothing alive.
     #[must_use]
-    pub fn loose(self) -> Self {
+    pub fn without_owner(self) -> Self {
         Function { kept: None, ..self }
     }
 
-    /// Returns what [`Function::at_home`] has tied to it.
-    pub fn home(&self) -> Option<&Home> {
-        self.kept.as_ref()?.home.as_ref()
+    /// Returns what [`Function::with_owner`] has tied to it.
+    pub fn owner(&self) -> Option<&Owner> {
+        self.kept.as_ref()?.owner.as_ref()
     }
 
     fn kept(&self) -> Kept {

@@ -218,8 +218,8 @@ pub struct Handler {
     pub code: u64,
     /// Fingerprints of its selector and of its filters, which show whether functions in them are unchanged in another generation.
     pub parts: Parts,
-    /// The same handler with functions that do not keep their script alive; see [`Handler::inside`].
-    pub(super) inside: Option<Arc<Handler>>,
+    /// The same handler with functions that do not keep their script alive; see [`Handler::for_scripts`].
+    pub(super) for_scripts: Option<Arc<Handler>>,
 }
 
 /// Fingerprints of parts of a declaration; 0 if unknown.

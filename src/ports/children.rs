@@ -56,7 +56,7 @@ impl Children {
         // A script waits for each answer, so that one order at a time is on its way.
         let (sender, receiver) = mpsc::channel(1);
         let declared = Arc::<Mutex<_>>::default();
-        let inside = parent.inside();
+        let inside = parent.for_scripts();
         let orders =
             Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
         let bytes = AtomicUsize::default();

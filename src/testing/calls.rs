@@ -32,7 +32,7 @@ pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invo
         detail: ObjectDetail::Change(change),
     };
     Invocation {
-        handler: handler.inside(),
+        handler: handler.for_scripts(),
         attempt: Some(Attempt {
             retry: 0,
             started: Timestamp::UNIX_EPOCH,

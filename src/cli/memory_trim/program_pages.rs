@@ -97,13 +97,13 @@ Anonymous:           216 kB
 ";
 
     #[test]
-    fn only_what_is_as_the_file_has_it_is_dropped() {
+    fn only_unmodified_mappings_are_released() {
         let expected = [(0x7f00_0000_0000, 0x60_0000), (0x7f00_0060_0000, 0x140_0000)];
         assert_eq!(untouched(MAPS, "/opt/my kopf"), expected);
     }
 
     #[test]
-    fn the_program_goes_on_without_its_pages() {
+    fn the_program_keeps_running_without_its_pages() {
         release();
         assert_eq!(untouched(MAPS, "/elsewhere"), []);
     }

@@ -179,7 +179,7 @@ impl TestFile<'_> {
         let attempt = Attempt { retry: 0, started: clock.now(), runtime: Duration::ZERO };
         let cause = ActivityCause { activity: "test", settings, logins: NativeLogins::default() };
         Invocation {
-            handler: handler.inside(),
+            handler: handler.for_scripts(),
             attempt: Some(attempt),
             cause: Cause::Activity(cause),
             memo: Memo::default(),

@@ -226,7 +226,7 @@ impl Runner {
     fn invocation(&self) -> Arc<Invocation> {
         let bound = self.daemon.bound();
         Arc::new(Invocation {
-            handler: bound.handler.inside(),
+            handler: bound.handler.for_scripts(),
             attempt: None,
             cause: Cause::Object(self.cause(SharedPatch::default())),
             memo: self.shared().memo.clone(),

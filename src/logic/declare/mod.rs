@@ -326,7 +326,7 @@ fn assemble(
         location: location.into(),
         code: 0,
         parts: Parts::default(),
-        inside: None,
+        for_scripts: None,
     })
 }
 

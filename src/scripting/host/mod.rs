@@ -110,7 +110,7 @@ impl Scripts for ScriptHost {
 
     fn keep(&self, function: Function) -> Function {
         let home = self.routes.home(&function).as_ref().map(Home::token);
-        home.map_or_else(|| function.clone(), |it| function.clone().at_home(&it))
+        home.map_or_else(|| function.clone(), |it| function.clone().with_owner(&it))
     }
 
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {

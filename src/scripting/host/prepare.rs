@@ -87,12 +87,12 @@ impl Script {
 
     fn handlers(&self) -> impl Iterator<Item = Handler> {
         let home = self.home.token();
-        self.handlers.iter().map(move |it| it.clone().at_home(&home))
+        self.handlers.iter().map(move |it| it.clone().with_owner(&home))
     }
 
     fn lifecycles(&self) -> Vec<Chooser> {
         let home = self.home.token();
-        self.lifecycles.iter().map(|it| it.clone().at_home(&home)).collect()
+        self.lifecycles.iter().map(|it| it.clone().with_owner(&home)).collect()
     }
 }
 

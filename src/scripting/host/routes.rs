@@ -70,7 +70,7 @@ impl Routes {
 
     /// Where a function lives. Those that handlers have know it; those that calls have made are looked up.
     pub(super) fn home(&self, function: &Function) -> Option<Arc<Home>> {
-        let known = function.home().map(|it| Arc::clone(it).downcast::<Home>());
+        let known = function.owner().map(|it| Arc::clone(it).downcast::<Home>());
         known.and_then(Result::ok).or_else(|| self.home_of(function.script))
     }
 
@@ -97,7 +97,7 @@ impl Home {
     }
 
     /// For the functions of the script.
-    pub(super) fn token(self: &Arc<Self>) -> function::Home {
+    pub(super) fn token(self: &Arc<Self>) -> function::Owner {
         Arc::<Home>::clone(self)
     }
 }

@@ -191,7 +191,7 @@ fn every_function_of_a_declaration_keeps_the_script() {
             let handler = Arc::new(prepared.handlers[0].clone());
             let Handler { selector, filters, background, .. } = (*handler).clone();
             drop(prepared);
-            let inside = handler.inside();
+            let inside = handler.for_scripts();
             drop(handler);
             assert_eq!(stage.host.live_scripts(), 1, "{name}");
             let selecting = selector.and_then(|it| it.function).expect("a function");

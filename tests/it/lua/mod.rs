@@ -167,7 +167,7 @@ impl Script {
     fn invocation(&self, id: &str, cause: Cause) -> Arc<Invocation> {
         Arc::new(Invocation {
             // As the reactor does it: what a script keeps of its call must not keep the script.
-            handler: self.handler(id).inside(),
+            handler: self.handler(id).for_scripts(),
             attempt: Some(Attempt {
                 retry: 3,
                 started: "2026-01-02T03:04:05Z".parse().expect("a time"),

@@ -11,7 +11,7 @@ pub(super) use kopf::testing::{EXAMPLES, pass};
 use kopf::{
     logic::{
         declare::Argument,
-        function::Home,
+        function::Owner,
         generation::Generation,
         handler::{Callback, Handler, Kind},
         lifecycle::Chooser,
@@ -118,7 +118,7 @@ impl Line {
         scripts: &NativeScripts,
         generation: u64,
         calls: &CallLog,
-        home: &Home,
+        home: &Owner,
     ) -> Handler {
         let (line, shared) = (self.clone(), calls.clone());
         let function = scripts.handler(self.id, move |invocation| {
@@ -138,7 +138,7 @@ impl Line {
         let mut handler = declared(self.kind, selectors, options, function);
         handler.code = self.code + 1000;
         handler.parts.selector = self.chooser.map_or(0, |it| it + 1000);
-        handler.at_home(home)
+        handler.with_owner(home)
     }
 
     /// The function that chooses its resource, and logs when it is asked about it.
@@ -274,7 +274,7 @@ impl Edited {
         change: impl FnOnce(Operator) -> Operator,
     ) -> Self {
         let (scripts, calls) = (NativeScripts::default(), CallLog::default());
-        let home: Home = Arc::new("generation 1");
+        let home: Owner = Arc::new("generation 1");
         let handlers = lines.iter().map(|it| it.declare(&scripts, 1, &calls, &home)).collect();
         let mut settings = Settings::default();
         settings.background.instant_exit_timeout = None;
@@ -294,7 +294,7 @@ impl Edited {
     ) -> oneshot::Receiver<Answer> {
         self.generations += 1;
         let number = self.generations;
-        let home: Home = Arc::new(format!("generation {number}"));
+        let home: Owner = Arc::new(format!("generation {number}"));
         self.homes.push(Arc::downgrade(&home));
         let declare = |it: &Line| it.declare(&self.scripts, number, &self.calls, &home);
         let registry = Registry::new(lines.iter().map(declare).collect()).expect("unique ids");

@@ -237,7 +237,7 @@ fn an_abort_in_lua_says_where_the_call_was() {
 #[test]
 fn functions_that_a_call_hands_over_have_a_bound() {
     let play = async |script: Script| {
-        let handler = script.handler("hands-over").inside();
+        let handler = script.handler("hands-over").for_scripts();
         let (children, _orders) = Children::of(handler);
         let invocation = script.change("hands-over", &sample(), &SharedPatch::default());
         let invocation = Arc::into_inner(invocation).expect("nobody else has it");

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{
-    function::{Function, Home, ScriptId},
+    function::{Function, Owner, ScriptId},
     handler::{Callback, Criterion, Filters, Handler, InitialDelay},
     lifecycle::Chooser,
 };
@@ -15,18 +15,18 @@ use super::{
 impl Handler {
     /// Returns the handler with functions that keep their script alive.
     #[must_use]
-    pub fn at_home(self, home: &Home) -> Handler {
-        let mut inside = self.clone();
-        inside.each_function(&mut |it| *it = it.clone().loose());
-        let mut handler = Handler { inside: Some(Arc::new(inside)), ..self };
-        handler.each_function(&mut |it| *it = it.clone().at_home(home));
+    pub fn with_owner(self, owner: &Owner) -> Handler {
+        let mut for_scripts = self.clone();
+        for_scripts.each_function(&mut |it| *it = it.clone().without_owner());
+        let mut handler = Handler { for_scripts: Some(Arc::new(for_scripts)), ..self };
+        handler.each_function(&mut |it| *it = it.clone().with_owner(owner));
         handler
     }
 
     /// Returns the twin for calls, which scripts may store.
     #[must_use]
-    pub fn inside(self: &Arc<Self>) -> Arc<Handler> {
-        Arc::clone(self.inside.as_ref().unwrap_or(self))
+    pub fn for_scripts(self: &Arc<Self>) -> Arc<Handler> {
+        Arc::clone(self.for_scripts.as_ref().unwrap_or(self))
     }
 
     fn each_function(&mut self, change: &mut dyn FnMut(&mut Function)) {
@@ -83,9 +83,9 @@ impl Callback {
 impl Chooser {
     /// Returns the chooser with a function that keeps its script alive.
     #[must_use]
-    pub fn at_home(self, home: &Home) -> Chooser {
+    pub fn with_owner(self, owner: &Owner) -> Chooser {
         match self {
-            Chooser::Custom(function) => Chooser::Custom(function.at_home(home)),
+            Chooser::Custom(function) => Chooser::Custom(function.with_owner(owner)),
             Chooser::BuiltIn(_) => self,
         }
     }
