@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::reason::{
     is_about_certificates, is_before_the_request, one_line, reason, reason_of_auth,
 };
-use crate::logic::{kube::Said, leadership, resource::Resource};
+use crate::logic::{kube::StatusDetails, leadership, resource::Resource};
 use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not from Kubernetes are truncated to this number of characters, as in Kopf.
@@ -74,7 +74,7 @@ pub(super) struct Answer {
     /// The header `Retry-After`, unparsed.
     pub(super) retry_after: Option<String>,
     /// Further details; `None` if the response is not a `Status`.
-    pub(super) said: Option<Box<Said>>,
+    pub(super) said: Option<Box<StatusDetails>>,
 }
 
 /// The relevant fields of a Kubernetes `Status` object.
@@ -97,7 +97,7 @@ impl Answer {
             Ok(mut it) if it.kind.as_deref() == Some("Status") => {
                 let reason = it.reason.clone().unwrap_or_default();
                 let details = it.details.take().unwrap_or_default();
-                answer.said = Some(Box::new(Said { reason, details }));
+                answer.said = Some(Box::new(StatusDetails { reason, details }));
                 answer.message = it.text();
             }
             Ok(_) => {}

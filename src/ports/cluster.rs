@@ -13,7 +13,8 @@ use futures::{StreamExt as _, stream::BoxStream};
 
 use super::{BoxFuture, Demand, HealthState, Leadership, Pulse};
 use crate::logic::{
-    kube::Said, object::Object, reason::EventType, resource::Resource, selector::Restrictions,
+    kube::StatusDetails, object::Object, reason::EventType, resource::Resource,
+    selector::Restrictions,
 };
 use crate::settings::Settings;
 
@@ -236,7 +237,7 @@ pub struct ApiError {
     /// What the user could do next, if we know.
     pub hint: Option<String>,
     /// More of the answer, if it says more.
-    pub answer: Option<Box<Said>>,
+    pub answer: Option<Box<StatusDetails>>,
 }
 
 /// What a failed request means for its caller. Nobody outside of `cluster/` looks at status codes.

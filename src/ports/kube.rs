@@ -23,7 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{ApiError, BoxFuture, Cluster, ErrorClass, GroupFilter, StreamEvent, StreamTarget};
 use crate::logic::{
-    kube::{Known, Meant},
+    kube::{Known, ResourceRef},
     resource::Resource,
 };
 use crate::settings::Settings;
@@ -179,13 +179,13 @@ impl Kube {
     ///
     /// # Errors
     /// There is none, or several, or the cluster cannot be asked.
-    pub async fn resource(&self, meant: &Meant) -> Result<Arc<Resource>, LookupError> {
-        let mut found = self.known().find(meant);
+    pub async fn resource(&self, wanted: &ResourceRef) -> Result<Arc<Resource>, LookupError> {
+        let mut found = self.known().find(wanted);
         if let Some(Ok(resource)) = found {
             return Ok(resource);
         }
         let mut failed = None;
-        for group in meant.looks() {
+        for group in wanted.groups_to_read() {
             let filter = match &group {
                 Some(group) => GroupFilter::Only([group.clone()].into()),
                 None => GroupFilter::All,
@@ -195,16 +195,18 @@ impl Kube {
             failed = discovered.failed.pop_first().map(|(_, error)| error);
             let mut known = self.known();
             known.learn(group.as_deref(), discovered.resources);
-            found = known.find(meant);
+            found = known.find(wanted);
             if let Some(Ok(resource)) = found {
                 return Ok(resource);
             }
         }
         match (found, failed) {
-            (Some(Err(unresolved)), None) => Err(LookupError::Unresolved(unresolved.told(meant))),
+            (Some(Err(unresolved)), None) => {
+                Err(LookupError::Unresolved(unresolved.message(wanted)))
+            }
             // What it has is not known.
             (_, Some(error)) => Err(LookupError::Api(error)),
-            (_, None) => Err(LookupError::Unresolved(format!("the cluster has no {meant}"))),
+            (_, None) => Err(LookupError::Unresolved(format!("the cluster has no {wanted}"))),
         }
     }
 

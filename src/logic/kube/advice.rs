@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Details of a rejected request: parts of the server's `Status`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
+pub struct StatusDetails {
     /// The reason in one word, such as `AlreadyExists`; empty if there is none.
     pub reason: String,
     /// `details`, with the `causes`; null if there are none.
@@ -31,14 +31,14 @@ pub enum Attempt {
 }
 
 /// Returns what to do about a rejection; empty if there is nothing to add to the server's message.
-pub fn advice(attempt: Attempt, status: u16, said: &Said) -> String {
+pub fn advice(attempt: Attempt, status: u16, rejection: &StatusDetails) -> String {
     match (status, attempt) {
         (409, Attempt::Apply) => {
-            let fields = owners(&said.details);
+            let fields = owners(&rejection.details);
             let fields = if fields.is_empty() { String::new() } else { format!("{fields}; ") };
             format!("{fields}omit these fields, or take them over with the option `force`")
         }
-        (409, Attempt::Create) if said.reason == "AlreadyExists" => {
+        (409, Attempt::Create) if rejection.reason == "AlreadyExists" => {
             "use kube.apply to create an object or to change an existing one".into()
         }
         (409, Attempt::Replace | Attempt::Patch) => {

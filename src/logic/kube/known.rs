@@ -10,7 +10,7 @@ use crate::logic::{
 
 /// How a script refers to a resource.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Meant {
+pub enum ResourceRef {
     /// By a selector, as handlers do.
     Selector(Selector),
     /// By version and kind, as objects do.
@@ -62,22 +62,22 @@ impl Known {
     }
 
     /// Returns the resource; `None` if more groups must be read first.
-    pub fn find(&self, meant: &Meant) -> Option<Result<Arc<Resource>, Unresolved>> {
-        match meant {
-            Meant::Kind { group, version, kind } => {
+    pub fn find(&self, wanted: &ResourceRef) -> Option<Result<Arc<Resource>, Unresolved>> {
+        match wanted {
+            ResourceRef::Kind { group, version, kind } => {
                 let group = self.groups.get(group)?;
                 let is_it = |it: &&Arc<Resource>| it.version == *version && it.kind == *kind;
                 let found = group.iter().find(is_it).map(Arc::clone);
-                Some(found.ok_or_else(|| self.unknown(meant)))
+                Some(found.ok_or_else(|| self.unknown(wanted)))
             }
-            Meant::Selector(selector) => self.select(selector, meant),
+            ResourceRef::Selector(selector) => self.select(selector, wanted),
         }
     }
 
     fn select(
         &self,
         selector: &Selector,
-        meant: &Meant,
+        wanted: &ResourceRef,
     ) -> Option<Result<Arc<Resource>, Unresolved>> {
         let all = || self.groups.values().flatten();
         let fitting = selector.select(all().map(|it| &**it), &|_, _| false);
@@ -90,10 +90,10 @@ impl Known {
             return None;
         }
         Some(match fitting.as_slice() {
-            [] => Err(self.unknown(meant)),
+            [] => Err(self.unknown(wanted)),
             [one] => {
                 let found = all().find(|it| &***it == *one).map(Arc::clone);
-                found.ok_or_else(|| self.unknown(meant))
+                found.ok_or_else(|| self.unknown(wanted))
             }
             several => {
                 Err(Unresolved::Ambiguous(several.iter().map(ToString::to_string).collect()))
@@ -101,11 +101,11 @@ impl Known {
         })
     }
 
-    fn unknown(&self, meant: &Meant) -> Unresolved {
+    fn unknown(&self, wanted: &ResourceRef) -> Unresolved {
         let all = || self.groups.values().flatten();
-        let near = match meant {
-            Meant::Kind { kind, .. } => nearest(kind, all().map(|it| it.kind.as_str())),
-            Meant::Selector(selector) => match &selector.any_name {
+        let near = match wanted {
+            ResourceRef::Kind { kind, .. } => nearest(kind, all().map(|it| it.kind.as_str())),
+            ResourceRef::Selector(selector) => match &selector.any_name {
                 Some(AnyName::Named(name)) => {
                     let kinds = all().map(|it| it.kind.as_str());
                     nearest(name, all().map(|it| it.plural.as_str()).chain(kinds))
@@ -118,12 +118,12 @@ impl Known {
     }
 }
 
-impl Meant {
+impl ResourceRef {
     /// Returns the groups in which to look for it, in this order; `None` is all of them.
-    pub fn looks(&self) -> Vec<Option<String>> {
+    pub fn groups_to_read(&self) -> Vec<Option<String>> {
         match self {
-            Meant::Kind { group, .. } => vec![Some(group.clone())],
-            Meant::Selector(selector) => match &selector.group {
+            ResourceRef::Kind { group, .. } => vec![Some(group.clone())],
+            ResourceRef::Selector(selector) => match &selector.group {
                 Some(group) => vec![Some(group.clone())],
                 None => vec![Some(String::new()), None],
             },
@@ -131,14 +131,14 @@ impl Meant {
     }
 }
 
-impl fmt::Display for Meant {
+impl fmt::Display for ResourceRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Meant::Kind { group, version, kind } if group.is_empty() => {
+            ResourceRef::Kind { group, version, kind } if group.is_empty() => {
                 write!(f, "{kind} of {version}")
             }
-            Meant::Kind { group, version, kind } => write!(f, "{kind} of {group}/{version}"),
-            Meant::Selector(it) => {
+            ResourceRef::Kind { group, version, kind } => write!(f, "{kind} of {group}/{version}"),
+            ResourceRef::Selector(it) => {
                 let name = match &it.any_name {
                     Some(AnyName::Named(name)) => name.as_str(),
                     Some(AnyName::Everything) => "everything",
@@ -155,15 +155,15 @@ impl fmt::Display for Meant {
 
 impl Unresolved {
     /// Returns the error message, with what to do about it.
-    pub fn told(&self, meant: &Meant) -> String {
+    pub fn message(&self, wanted: &ResourceRef) -> String {
         match self {
             Unresolved::Unknown(near) => {
                 let near = near.as_ref().map(|it| format!(" (did you mean '{it}'?)"));
                 let near = near.unwrap_or_default();
-                format!("the cluster has no resource {meant}{near}: is its CRD installed?")
+                format!("the cluster has no resource {wanted}{near}: is its CRD installed?")
             }
             Unresolved::Ambiguous(several) => format!(
-                "{meant} is ambiguous: it can be {}; name the group too",
+                "{wanted} is ambiguous: it can be {}; name the group too",
                 several.join(" or ")
             ),
         }

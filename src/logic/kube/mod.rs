@@ -3,22 +3,22 @@
 //! The requests are sent by `ports/kube.rs` and `cluster/`; the functions of scripts are in `scripting/library/kube`.
 
 mod advice;
-mod answer;
 mod known;
 mod place;
 mod predicate;
 mod reference;
-mod sight;
+mod response;
 #[cfg(test)]
 mod tests;
+mod watch_cache;
 
-pub use advice::{Attempt, Said, advice};
-pub use answer::{ListPart, read_list, read_object};
-pub use known::{Known, Meant, Unresolved};
-pub use place::{ALL_NAMESPACES, Home, Whole, one, several};
+pub use advice::{Attempt, StatusDetails, advice};
+pub use known::{Known, ResourceRef, Unresolved};
+pub use place::{ALL_NAMESPACES, DefaultNamespaces, ListNamespace, one, several};
 pub use predicate::{Predicate, Subject};
 pub use reference::Reference;
-pub use sight::{Change, Sight};
+pub use response::{ListPart, read_list, read_object};
+pub use watch_cache::{Change, WatchCache};
 
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ pub const ALL_NAMESPACES: &str = "*";
 
 /// The default namespaces: that of the handled object, else that of the credentials.
 #[derive(Clone, Copy, Debug)]
-pub struct Home<'a> {
+pub struct DefaultNamespaces<'a> {
     /// The namespace of the handled object.
     pub handled: Option<&'a str>,
     /// The namespace of the credentials.
@@ -15,9 +15,9 @@ pub struct Home<'a> {
 }
 
 /// The namespace of several objects; `None`: all namespaces.
-pub type Whole = Option<String>;
+pub type ListNamespace = Option<String>;
 
-impl Home<'_> {
+impl DefaultNamespaces<'_> {
     fn namespace(&self) -> String {
         self.handled.unwrap_or(self.credentials).to_owned()
     }
@@ -30,7 +30,7 @@ impl Home<'_> {
 pub fn one(
     resource: &Resource,
     (option, own): (Option<&str>, Option<&str>),
-    home: Home<'_>,
+    home: DefaultNamespaces<'_>,
 ) -> Result<Option<String>, String> {
     if let (Some(option), Some(own)) = (option, own)
         && option != own
@@ -53,7 +53,11 @@ pub fn one(
 ///
 /// # Errors
 /// Fails if a namespace is given for a cluster-scoped resource.
-pub fn several(resource: &Resource, option: Option<&str>, home: Home<'_>) -> Result<Whole, String> {
+pub fn several(
+    resource: &Resource,
+    option: Option<&str>,
+    home: DefaultNamespaces<'_>,
+) -> Result<ListNamespace, String> {
     match option {
         Some(ALL_NAMESPACES) => Ok(None),
         Some(_) if !resource.namespaced => Err(of_cluster(resource)),

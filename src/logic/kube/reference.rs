@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::Meant;
+use super::ResourceRef;
 
 /// Identifies an object, or one that is still to be created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     /// Its resource.
-    pub meant: Meant,
+    pub resource: ResourceRef,
     /// Its name; `None` if the server generates one.
     pub name: Option<String>,
     /// Its namespace, if given.
@@ -35,7 +35,7 @@ impl Reference {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
         let (group, version) = (group.to_owned(), version.to_owned());
         Ok(Reference {
-            meant: Meant::Kind { group, version, kind },
+            resource: ResourceRef::Kind { group, version, kind },
             name: text("/metadata/name").or_else(|| text("/name")),
             namespace: text("/metadata/namespace").or_else(|| text("/namespace")),
             uid: text("/metadata/uid").or_else(|| text("/uid")),

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    Attempt, Change, Home, Known, ListPart, Meant, Predicate, Reference, Said, Sight, Subject,
-    Unresolved, advice, one, read_list, read_object, selector, several, without_nulls,
+    Attempt, Change, DefaultNamespaces, Known, ListPart, Predicate, Reference, ResourceRef,
+    StatusDetails, Subject, Unresolved, WatchCache, advice, one, read_list, read_object, selector,
+    several, without_nulls,
 };
 use crate::logic::{object::Header, reason::EventType, resource::Resource, selector::Selector};
 
@@ -24,12 +25,12 @@ fn resource(group: &str, plural: &str, kind: &str) -> Resource {
     }
 }
 
-fn named(text: &str) -> Meant {
-    Meant::Selector(Selector::of_text(text).unwrap())
+fn named(text: &str) -> ResourceRef {
+    ResourceRef::Selector(Selector::of_text(text).unwrap())
 }
 
-fn kind(group: &str, kind: &str) -> Meant {
-    Meant::Kind { group: group.into(), version: "v1".into(), kind: kind.into() }
+fn kind(group: &str, kind: &str) -> ResourceRef {
+    ResourceRef::Kind { group: group.into(), version: "v1".into(), kind: kind.into() }
 }
 
 #[test]
@@ -44,8 +45,8 @@ fn a_name_is_certain_when_the_core_group_has_it_or_all_groups_are_known() {
     known.learn(Some("apps"), vec![resource("apps", "deployments", "Deployment")]);
     assert_eq!(known.find(&named("deployments")), None, "another group may have it too");
     assert_eq!(known.find(&kind("apps", "Deployment")).unwrap().unwrap().plural, "deployments");
-    assert_eq!(named("deployments").looks(), [Some(String::new()), None]);
-    assert_eq!(kind("apps", "Deployment").looks(), [Some("apps".to_owned())]);
+    assert_eq!(named("deployments").groups_to_read(), [Some(String::new()), None]);
+    assert_eq!(kind("apps", "Deployment").groups_to_read(), [Some("apps".to_owned())]);
 }
 
 #[test]
@@ -53,7 +54,7 @@ fn what_is_unknown_or_ambiguous_is_told_with_what_helps() {
     let mut known = Known::default();
     let all = [("a.dev", "things", "Thing"), ("b.dev", "things", "Thing"), ("", "pods", "Pod")];
     known.learn(None, all.map(|(group, plural, kind)| resource(group, plural, kind)).into());
-    let told = |meant: &Meant| known.find(meant).unwrap().unwrap_err().told(meant);
+    let told = |wanted: &ResourceRef| known.find(wanted).unwrap().unwrap_err().message(wanted);
     assert_eq!(
         told(&named("things")),
         "'things' is ambiguous: it can be things.v1.a.dev or things.v1.b.dev; name the group too"
@@ -82,7 +83,7 @@ fn an_object_and_a_reference_name_the_same() {
     });
     let flat = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "a", "namespace": "b", "uid": "c"});
     let expected = Reference {
-        meant: kind("apps", "Deployment"),
+        resource: kind("apps", "Deployment"),
         name: Some("a".into()),
         namespace: Some("b".into()),
         uid: Some("c".into()),
@@ -98,13 +99,16 @@ fn an_object_and_a_reference_name_the_same() {
 #[test]
 fn a_namespace_is_that_of_the_option_the_object_the_handled_one_or_the_credentials() {
     let pods = resource("", "pods", "Pod");
-    let home = Home { handled: Some("handled"), credentials: "credentials" };
+    let home = DefaultNamespaces { handled: Some("handled"), credentials: "credentials" };
     let place = |option, own, home| one(&pods, (option, own), home).map(Option::unwrap_or_default);
     assert_eq!(place(Some("a"), None, home), Ok("a".into()));
     assert_eq!(place(None, Some("a"), home), Ok("a".into()));
     assert_eq!(place(Some("a"), Some("a"), home), Ok("a".into()));
     assert_eq!(place(None, None, home), Ok("handled".into()));
-    assert_eq!(place(None, None, Home { handled: None, ..home }), Ok("credentials".into()));
+    assert_eq!(
+        place(None, None, DefaultNamespaces { handled: None, ..home }),
+        Ok("credentials".into())
+    );
     place(Some("a"), Some("b"), home).unwrap_err();
     place(Some("*"), None, home).unwrap_err();
     let wide = Resource { namespaced: false, ..pods.clone() };
@@ -137,7 +141,7 @@ fn a_conflict_of_appliers_names_fields_and_managers() {
         {"reason": "FieldManagerConflict", "message": "conflict with \"kubectl\" using v1", "field": ".data.a"},
         {"reason": "Other"},
     ]});
-    let said = Said { reason: "Conflict".into(), details };
+    let said = StatusDetails { reason: "Conflict".into(), details };
     assert_eq!(
         advice(Attempt::Apply, 409, &said),
         ".data.a belongs to \"kubectl\" using v1; omit these fields, or take them over with the option `force`"
@@ -179,15 +183,15 @@ fn header(name: &str, uid: &str, version: &str) -> Header {
 
 #[test]
 fn a_list_that_is_taken_again_tells_only_what_is_new() {
-    let told = |kind| vec![Change::Told(kind)];
+    let told = |kind| vec![Change::Event(kind)];
     let names = |changes: Vec<Change>| {
         let name = |it: Change| match it {
             Change::Gone(identity) => identity["metadata"]["name"].as_str().unwrap().to_owned(),
-            Change::Told(_) => panic!("not gone"),
+            Change::Event(_) => panic!("not gone"),
         };
         changes.into_iter().map(name).collect::<Vec<_>>()
     };
-    let mut sight = Sight::default();
+    let mut sight = WatchCache::default();
     sight.begin();
     for name in ["a", "b", "c", "d"] {
         assert_eq!(sight.see(None, &header(name, name, "1")), told(EventType::Added));
@@ -204,7 +208,7 @@ fn a_list_that_is_taken_again_tells_only_what_is_new() {
     assert_eq!(other, told(EventType::Added));
     assert_eq!(names(sight.end()), ["d"], "it went meanwhile");
     let again = sight.see(Some(EventType::Added), &header("c", "new", "6"));
-    assert_eq!(again.last(), Some(&Change::Told(EventType::Added)));
+    assert_eq!(again.last(), Some(&Change::Event(EventType::Added)));
     assert_eq!(again.len(), 2, "the one before is gone");
 }
 

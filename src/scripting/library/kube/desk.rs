@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::logic::{
     declare::Argument,
-    kube::{Attempt, Home, Meant, Reference, advice, one, read_object, several},
+    kube::{Attempt, DefaultNamespaces, Reference, ResourceRef, advice, one, read_object, several},
     resource::Resource,
     selector::Selector,
 };
@@ -75,8 +75,8 @@ impl Desk {
     }
 
     /// The resource that is meant.
-    pub(super) async fn resource(&self, meant: &Meant) -> Result<Arc<Resource>, Failure> {
-        self.kube.resource(meant).await.map_err(|error| match error {
+    pub(super) async fn resource(&self, resource: &ResourceRef) -> Result<Arc<Resource>, Failure> {
+        self.kube.resource(resource).await.map_err(|error| match error {
             LookupError::Api(error) => self.refused(error),
             LookupError::Unresolved(message) => Failure::Answer(Box::new(Refusal {
                 class: CLASS,
@@ -93,10 +93,11 @@ impl Desk {
         reference: Reference,
         option: Option<&str>,
     ) -> Result<Spot, Failure> {
-        let Reference { meant, name, namespace, uid } = reference;
-        let resource = self.resource(&meant).await?;
+        let Reference { resource, name, namespace, uid } = reference;
+        let resource = self.resource(&resource).await?;
         let credentials = self.credentials().await?;
-        let home = Home { handled: self.handled.as_deref(), credentials: &credentials };
+        let home =
+            DefaultNamespaces { handled: self.handled.as_deref(), credentials: &credentials };
         let namespace = one(&resource, (option, namespace.as_deref()), home)?;
         Ok(Spot { resource, namespace, name, uid })
     }
@@ -108,7 +109,8 @@ impl Desk {
         option: Option<&str>,
     ) -> Result<Option<String>, Failure> {
         let credentials = self.credentials().await?;
-        let home = Home { handled: self.handled.as_deref(), credentials: &credentials };
+        let home =
+            DefaultNamespaces { handled: self.handled.as_deref(), credentials: &credentials };
         Ok(several(resource, option, home)?)
     }
 
@@ -211,13 +213,13 @@ pub(super) fn selected(call: &Call) -> Result<Reference, Failure> {
         if fields.contains_key("apiVersion") {
             return Ok(Reference::of(first)?);
         }
-        let meant = Meant::Selector(described(fields)?);
-        return Ok(Reference { meant, name: None, namespace: None, uid: None });
+        let resource = ResourceRef::Selector(described(fields)?);
+        return Ok(Reference { resource, name: None, namespace: None, uid: None });
     }
     let arguments = ["selector", "selector2", "selector3"].map(|it| call.value(it).clone());
     let selector = Selector::parse(&arguments.map(Argument::Value), Selector::default());
-    let meant = Meant::Selector(selector.map_err(|it| Failure::Plain(it.message))?);
-    Ok(Reference { meant, name: None, namespace: None, uid: None })
+    let resource = ResourceRef::Selector(selector.map_err(|it| Failure::Plain(it.message))?);
+    Ok(Reference { resource, name: None, namespace: None, uid: None })
 }
 
 /// A resource as `ctx.resource` describes it.

@@ -54,7 +54,7 @@ fn nameless(call: &Call) -> String {
 pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
         let desk = Desk::of(&call, Attempt::Read)?;
-        let resource = desk.resource(&selected(&call)?.meant).await?;
+        let resource = desk.resource(&selected(&call)?.resource).await?;
         let namespace = desk.place(&resource, option(&call, "namespace")).await?;
         let query = selectors(&call)?;
         let demand = Demand {
@@ -187,12 +187,12 @@ pub(super) async fn pod(desk: &Desk, call: &Call) -> Result<Spot, Failure> {
     let pod = call.value("pod");
     let reference = match pod {
         Value::String(name) if !name.is_empty() => {
-            let meant = crate::logic::kube::Meant::Kind {
+            let resource = crate::logic::kube::ResourceRef::Kind {
                 group: String::new(),
                 version: "v1".into(),
                 kind: "Pod".into(),
             };
-            Reference { meant, name: Some(name.clone()), namespace: None, uid: None }
+            Reference { resource, name: Some(name.clone()), namespace: None, uid: None }
         }
         Value::Object(_) => Reference::of(pod)?,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::String(_) => {
@@ -209,7 +209,7 @@ pub(super) async fn pod(desk: &Desk, call: &Call) -> Result<Spot, Failure> {
 pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
         let desk = Desk::of(&call, Attempt::Read)?;
-        let resource = desk.resource(&selected(&call)?.meant).await?;
+        let resource = desk.resource(&selected(&call)?.resource).await?;
         let namespace = match option(&call, "namespace") {
             Some(ALL_NAMESPACES) => None,
             option => desk.place(&resource, option).await?,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::logic::{
     duration,
-    kube::{Attempt, Change, Predicate, Reference, Sight, Subject, without_nulls},
+    kube::{Attempt, Change, Predicate, Reference, Subject, WatchCache, without_nulls},
     object::Object,
     reason::EventType,
     resource::Resource,
@@ -43,7 +43,7 @@ pub(super) fn watch(call: &Call) -> Result<Flow, Failure> {
     let namespace = option(call, "namespace").map(str::to_owned).or(wanted.namespace);
     let stopped = desk.stopped.clone();
     let opening = async move {
-        let resource = desk.resource(&wanted.meant).await?;
+        let resource = desk.resource(&wanted.resource).await?;
         let namespace = desk.place(&resource, namespace.as_deref()).await?;
         let events = events(&desk, resource, namespace, restrictions).await?;
         Ok::<_, Failure>(told(desk, events))
@@ -99,7 +99,7 @@ async fn ended(stopped: Option<Stopped>, timeout: Option<Duration>) {
 struct Watch {
     desk: Desk,
     events: Events,
-    sight: Sight,
+    cache: WatchCache,
     /// What is still to be told.
     ready: VecDeque<Value>,
     /// Whether the first list is complete: a refusal before is that of a mistake, a later one passes or is logged.
@@ -108,8 +108,13 @@ struct Watch {
 
 /// The events as the script gets them.
 fn told(desk: Desk, events: Events) -> impl futures::Stream<Item = Outcome> + Send {
-    let watch =
-        Watch { desk, events, sight: Sight::default(), ready: VecDeque::new(), is_settled: false };
+    let watch = Watch {
+        desk,
+        events,
+        cache: WatchCache::default(),
+        ready: VecDeque::new(),
+        is_settled: false,
+    };
     stream::try_unfold(watch, |mut watch| async move {
         loop {
             if let Some(event) = watch.ready.pop_front() {
@@ -136,7 +141,7 @@ impl Watch {
 
     fn take(&mut self, event: StreamEvent) {
         match event {
-            StreamEvent::Listing => self.sight.begin(),
+            StreamEvent::Listing => self.cache.begin(),
             StreamEvent::Object(kind, object) => {
                 object.body();
                 if let Some(problem) = object.problem() {
@@ -149,13 +154,13 @@ impl Watch {
                     );
                     return;
                 }
-                for change in self.sight.see(kind, object.header()) {
+                for change in self.cache.see(kind, object.header()) {
                     self.tell(change, Some(&object));
                 }
             }
             StreamEvent::Listed => {
                 self.is_settled = true;
-                for change in self.sight.end() {
+                for change in self.cache.end() {
                     self.tell(change, None);
                 }
             }
@@ -165,7 +170,7 @@ impl Watch {
 
     fn tell(&mut self, change: Change, object: Option<&Object>) {
         let (kind, body) = match change {
-            Change::Told(kind) => (kind, object.map(body_of).unwrap_or_default()),
+            Change::Event(kind) => (kind, object.map(body_of).unwrap_or_default()),
             Change::Gone(identity) => (EventType::Deleted, identity),
         };
         self.ready.push_back(json!({ "type": kind.as_str(), "object": body }));

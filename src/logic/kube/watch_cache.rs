@@ -8,7 +8,7 @@ use crate::logic::{object::Header, reason::EventType};
 
 /// The objects that a watch has reported.
 #[derive(Debug, Default)]
-pub struct Sight {
+pub struct WatchCache {
     seen: BTreeMap<Key, Seen>,
     /// While a list is read: the objects that it has not contained so far.
     missing: Option<BTreeSet<Key>>,
@@ -29,12 +29,12 @@ struct Seen {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// An event, with the object of the event.
-    Told(EventType),
+    Event(EventType),
     /// The object was deleted while no watch was running: only its identity is known.
     Gone(Value),
 }
 
-impl Sight {
+impl WatchCache {
     /// Begins a list.
     pub fn begin(&mut self) {
         self.missing = Some(self.seen.keys().cloned().collect());
@@ -48,7 +48,7 @@ impl Sight {
         }
         if kind == Some(EventType::Deleted) {
             self.seen.remove(&key);
-            return vec![Change::Told(EventType::Deleted)];
+            return vec![Change::Event(EventType::Deleted)];
         }
         let now = Seen {
             uid: header.uid.clone(),
@@ -58,12 +58,12 @@ impl Sight {
         };
         let before = self.seen.get(&key);
         let changes = match before {
-            None => vec![Change::Told(EventType::Added)],
+            None => vec![Change::Event(EventType::Added)],
             Some(before) if before.uid != now.uid => {
-                vec![Change::Gone(identity(&key, before)), Change::Told(EventType::Added)]
+                vec![Change::Gone(identity(&key, before)), Change::Event(EventType::Added)]
             }
             Some(before) if before.version == now.version => Vec::new(),
-            Some(_) => vec![Change::Told(EventType::Modified)],
+            Some(_) => vec![Change::Event(EventType::Modified)],
         };
         self.seen.insert(key, now);
         changes
