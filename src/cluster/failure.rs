@@ -74,7 +74,7 @@ pub(super) struct Answer {
     /// The header `Retry-After`, unparsed.
     pub(super) retry_after: Option<String>,
     /// Further details; `None` if the response is not a `Status`.
-    pub(super) said: Option<Box<StatusDetails>>,
+    pub(super) status_details: Option<Box<StatusDetails>>,
 }
 
 /// The relevant fields of a Kubernetes `Status` object.
@@ -97,7 +97,7 @@ impl Answer {
             Ok(mut it) if it.kind.as_deref() == Some("Status") => {
                 let reason = it.reason.clone().unwrap_or_default();
                 let details = it.details.take().unwrap_or_default();
-                answer.said = Some(Box::new(StatusDetails { reason, details }));
+                answer.status_details = Some(Box::new(StatusDetails { reason, details }));
                 answer.message = it.text();
             }
             Ok(_) => {}
@@ -116,7 +116,7 @@ impl Answer {
 
     /// Returns `details.retryAfterSeconds` of the status object.
     pub(super) fn retry_after_seconds(&self) -> Option<f64> {
-        self.said.as_ref()?.details.get("retryAfterSeconds")?.as_f64()
+        self.status_details.as_ref()?.details.get("retryAfterSeconds")?.as_f64()
     }
 }
 
@@ -199,7 +199,7 @@ impl Failure {
         };
         let message = format!("cannot {action}{at}: {self}");
         let answer = match self {
-            Failure::Answer(answer) => answer.said,
+            Failure::Answer(answer) => answer.status_details,
             Failure::Unreachable(_)
             | Failure::Disconnected(_)
             | Failure::Timeout(_)

@@ -46,13 +46,13 @@ pub(super) enum Origin {
 
 /// The limits of one connection to a cluster.
 pub(super) struct RequestLimits {
-    operator: Lane,
-    scripts: Lane,
+    operator: OriginLimits,
+    scripts: OriginLimits,
     slow: Arc<Semaphore>,
 }
 
 /// The limits of one origin.
-struct Lane {
+struct OriginLimits {
     all: Arc<Semaphore>,
     resource_max: usize,
     /// By group and plural.
@@ -75,8 +75,8 @@ pub(super) struct Permit {
 impl RequestLimits {
     pub(super) fn new() -> Self {
         RequestLimits {
-            operator: Lane::new(REQUESTS_MAX, RESOURCE_REQUESTS_MAX),
-            scripts: Lane::new(SCRIPT_REQUESTS_MAX, SCRIPT_RESOURCE_REQUESTS_MAX),
+            operator: OriginLimits::new(REQUESTS_MAX, RESOURCE_REQUESTS_MAX),
+            scripts: OriginLimits::new(SCRIPT_REQUESTS_MAX, SCRIPT_RESOURCE_REQUESTS_MAX),
             slow: Arc::new(Semaphore::new(SLOW_REQUESTS_MAX)),
         }
     }
@@ -84,23 +84,23 @@ impl RequestLimits {
     /// Waits until a request may be sent.
     pub(super) async fn acquire(&self, origin: Origin, action: &Action<'_>) -> Permit {
         let Action::Use { resource, .. } = action else { return Permit::default() };
-        let lane = match origin {
+        let limits = match origin {
             Origin::Operator if is_vital(resource) => return Permit::default(),
             Origin::Operator => &self.operator,
             Origin::Script => &self.scripts,
         };
         // The permit of the resource first: those that wait for it must not hold one of all.
-        let resource = lane.of(resource).acquire_owned().await.ok();
-        let all = Arc::clone(&lane.all).acquire_owned().await.ok();
+        let resource = limits.of(resource).acquire_owned().await.ok();
+        let all = Arc::clone(&limits.all).acquire_owned().await.ok();
         let slow_requests = Some(Arc::clone(&self.slow));
         Permit { all, resource, slow_requests, ..Permit::default() }
     }
 }
 
-impl Lane {
+impl OriginLimits {
     fn new(all_max: usize, resource_max: usize) -> Self {
         let all = Arc::new(Semaphore::new(all_max));
-        Lane { all, resource_max, resources: Mutex::default() }
+        OriginLimits { all, resource_max, resources: Mutex::default() }
     }
 
     fn of(&self, resource: &Resource) -> Arc<Semaphore> {

@@ -18,7 +18,6 @@ use crate::settings::Settings;
 
 mod connect;
 mod decode;
-mod demand;
 mod dial;
 mod discovery;
 mod failure;
@@ -30,6 +29,7 @@ mod outage;
 mod proxy;
 mod reason;
 mod retry;
+mod script_requests;
 mod service_account;
 mod sessions;
 #[cfg(test)]
@@ -236,11 +236,11 @@ impl Cluster for KubeCluster {
     }
 
     fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>> {
-        Box::pin(demand::ask(&self.transport, demand))
+        Box::pin(script_requests::send(&self.transport, demand))
     }
 
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>> {
-        Box::pin(demand::version(&self.transport))
+        Box::pin(script_requests::version(&self.transport))
     }
 
     fn configure(&self, settings: Arc<Settings>) {

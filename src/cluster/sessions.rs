@@ -47,7 +47,7 @@ pub(super) struct Sessions {
     /// `None` for a client from the caller, which cannot be renewed.
     log_in: Option<LogIn>,
     /// Only one login at a time; all others wait for its result.
-    turn: tokio::sync::Mutex<()>,
+    login_lock: tokio::sync::Mutex<()>,
     /// Whether the server has ever accepted a request.
     was_accepted: AtomicBool,
     /// The earliest time of the next login.
@@ -129,7 +129,7 @@ impl Sessions {
         Sessions {
             vault: Mutex::default(),
             log_in,
-            turn: tokio::sync::Mutex::new(()),
+            login_lock: tokio::sync::Mutex::new(()),
             was_accepted: AtomicBool::new(false),
             next_login: Mutex::new(Instant::now()),
             clock,
@@ -144,7 +144,7 @@ impl Sessions {
             if let Some(picked) = self.pick() {
                 return picked;
             }
-            let _turn = self.turn.lock().await;
+            let _login_lock = self.login_lock.lock().await;
             // The previous holder of the lock may have logged in.
             if let Some(picked) = self.pick() {
                 return picked;
@@ -228,13 +228,13 @@ impl Sessions {
         if !is_due() {
             return;
         }
-        let Ok(_turn) = self.turn.try_lock() else { return };
+        let Ok(_login_lock) = self.login_lock.try_lock() else { return };
         if is_due() {
             self.log_in_again().await;
         }
     }
 
-    /// Logs in again. The caller must hold `turn`.
+    /// Logs in again. The caller must hold `login_lock`.
     async fn log_in_again(&self) {
         let Some(log_in) = &self.log_in else { return };
         info!(target: TARGET, "Re-authentication has been initiated.");

@@ -263,7 +263,7 @@ impl Transport {
         networking: &Networking,
         Attempts { limit, limits, interrupt }: Attempts<'_>,
     ) -> Result<Accepted, ApiError> {
-        let mut course = Course::new(request, networking, &self.server);
+        let mut log = AttemptLog::new(request, networking, &self.server);
         loop {
             let mut permit = match limits {
                 Some(limits) => limits.acquire(request.of, &request.action).await,
@@ -271,14 +271,14 @@ impl Transport {
             };
             // The permit is kept: a request without credentials would otherwise wait for a permit next.
             let (ticket, session) = self.sessions.acquire().await;
-            course.announce();
+            log.announce();
             let sent = self.fenced(request, attempt_once(&session, request, limit));
             let sent = permit.during(sent).await;
             self.count(request, &sent);
             self.note_connection(sent.as_ref().err(), limits.is_none());
             let failure = match sent {
                 Ok(response) => {
-                    course.succeed();
+                    log.succeed();
                     self.sessions.accepted(&ticket);
                     return Ok(Accepted { response, permit, retired: session.retired() });
                 }
@@ -289,8 +289,8 @@ impl Transport {
                 match self.sessions.rejected(&ticket, &failure) {
                     Advice::Again => continue,
                     Advice::Attempt if !failure.is_rejection() => continue,
-                    Advice::Attempt if course.attempt == 0 => {
-                        course.attempt = 1;
+                    Advice::Attempt if log.attempt == 0 => {
+                        log.attempt = 1;
                         continue;
                     }
                     Advice::Attempt => {}
@@ -299,19 +299,19 @@ impl Transport {
             } else if failure.is_answer() {
                 self.sessions.accepted(&ticket);
             }
-            match judge(&failure, course.attempt, networking, request.is_idempotent()) {
+            match judge(&failure, log.attempt, networking, request.is_idempotent()) {
                 Verdict::Final => return Err(self.fail(failure, &request.action)),
                 Verdict::Exhausted => {
-                    course.give_up(&failure);
+                    log.give_up(&failure);
                     return Err(self.fail(failure, &request.action));
                 }
                 Verdict::Again(pause) => {
-                    course.announce_pause(&pause, &failure);
+                    log.announce_pause(&pause, &failure);
                     if !self.pause(&pause, &failure, interrupt).await {
-                        course.give_way(&pause);
+                        log.announce_early_end(&pause);
                         return Err(self.fail(failure, &request.action));
                     }
-                    course.attempt = course.attempt.saturating_add(1);
+                    log.attempt = log.attempt.saturating_add(1);
                 }
             }
         }
@@ -394,7 +394,7 @@ struct Accepted {
 }
 
 /// The attempts of one request, for the log.
-struct Course<'a> {
+struct AttemptLog<'a> {
     request: &'a Request<'a>,
     server: &'a str,
     /// Maximum number of attempts.
@@ -403,10 +403,10 @@ struct Course<'a> {
     attempt: usize,
 }
 
-impl<'a> Course<'a> {
+impl<'a> AttemptLog<'a> {
     fn new(request: &'a Request<'a>, networking: &Networking, server: &'a str) -> Self {
         let attempts = networking.error_backoffs.len().saturating_add(1);
-        Course { request, server, attempts, attempt: 0 }
+        AttemptLog { request, server, attempts, attempt: 0 }
     }
 
     fn label(&self) -> String {
@@ -436,7 +436,7 @@ impl<'a> Course<'a> {
         error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), self.label());
     }
 
-    fn give_way(&self, pause: &Pause) {
+    fn announce_early_end(&self, pause: &Pause) {
         let seconds = pause.duration().as_secs_f64();
         debug!(target: TARGET, "The object has changed, so the pause of {seconds} s that the server requested ends early: {}", self.label());
     }

@@ -101,17 +101,17 @@ struct Watch {
     /// When it was opened.
     opened_at: Instant,
     /// When it has been inactive for too long.
-    silent_at: Instant,
+    inactive_at: Instant,
     /// When its maximum time is over.
     ends_at: Option<Instant>,
     /// Whether any line was received.
-    heard: bool,
+    has_received: bool,
 }
 
 /// The end of the wait for a line.
-enum Heard {
+enum Received {
     Line(Bytes),
-    Silence,
+    Nothing,
     End,
     Broken(Broken),
 }
@@ -217,11 +217,11 @@ impl Watcher {
         let watching = &settings.watching;
         let now = Instant::now();
         let silence = watching.inactivity_timeout.max(PAUSE_MIN);
-        let silent_at = later(now, silence);
+        let inactive_at = later(now, silence);
         let ends_at = watching.client_timeout.map(|it| later(now, it.max(PAUSE_MIN)));
         let request = self.watch_request(&since).accepting(self.accept(METADATA_OF_WATCH));
         // The time to connect, retries included, counts as inactivity.
-        let deadline = ends_at.map_or(silent_at, |it| it.min(silent_at));
+        let deadline = ends_at.map_or(inactive_at, |it| it.min(inactive_at));
         let opening = self.transport.open(&request, &settings.networking, watching.connect_timeout);
         match timeout_at(deadline, opening).await {
             Ok(Ok(response)) => {
@@ -232,10 +232,11 @@ impl Watcher {
                     Since::Version(_) => StreamEvent::Alive,
                 };
                 let opened_at = Instant::now();
-                let watch = Watch { lines, since, opened_at, silent_at, ends_at, heard: false };
+                let watch =
+                    Watch { lines, since, opened_at, inactive_at, ends_at, has_received: false };
                 (Some(Ok(event)), State::Watching(watch))
             }
-            Err(_) => self.after_silence(deadline == silent_at, since),
+            Err(_) => self.after_silence(deadline == inactive_at, since),
             // Known objects are still valid: only the watch could not begin.
             Ok(Err(error)) if error.class == ErrorClass::Retry => {
                 self.after_failure(error, Next::Connect(since))
@@ -255,25 +256,25 @@ impl Watcher {
     }
 
     async fn watch(&mut self, mut watch: Watch) -> Step {
-        let deadline = watch.ends_at.map_or(watch.silent_at, |it| it.min(watch.silent_at));
-        let heard = match timeout_at(deadline, watch.lines.next()).await {
-            Err(_) => Heard::Silence,
-            Ok(None) => Heard::End,
-            Ok(Some(Ok(line))) => Heard::Line(line),
-            Ok(Some(Err(broken))) => Heard::Broken(broken),
+        let deadline = watch.ends_at.map_or(watch.inactive_at, |it| it.min(watch.inactive_at));
+        let received = match timeout_at(deadline, watch.lines.next()).await {
+            Err(_) => Received::Nothing,
+            Ok(None) => Received::End,
+            Ok(Some(Ok(line))) => Received::Line(line),
+            Ok(Some(Err(broken))) => Received::Broken(broken),
         };
-        match heard {
-            Heard::Line(line) => self.take(watch, &line),
-            Heard::Silence => {
+        match received {
+            Received::Line(line) => self.take(watch, &line),
+            Received::Nothing => {
                 self.note_life(&watch);
-                self.after_silence(deadline == watch.silent_at, watch.since)
+                self.after_silence(deadline == watch.inactive_at, watch.since)
             }
-            Heard::End => self.after_end(watch),
-            Heard::Broken(Broken::Payload(reason)) => {
+            Received::End => self.after_end(watch),
+            Received::Broken(Broken::Payload(reason)) => {
                 trace!(target: TARGET, "The watch-stream for {self} was interrupted: {reason}");
                 self.after_end(watch)
             }
-            Heard::Broken(Broken::TooLong) => {
+            Received::Broken(Broken::TooLong) => {
                 let reason = format!("a line is longer than {LINE_BYTES_MAX} bytes");
                 let failure = Failure::Malformed(reason);
                 let error = self.transport.fail(failure, &self.action("watch"));
@@ -293,11 +294,11 @@ impl Watcher {
                 return self.after_failure(self.malformed("watch", &error), Next::List);
             }
         };
-        watch.heard = true;
+        watch.has_received = true;
         self.pulse.beat();
         self.note_life(&watch);
         let silence = self.target.settings.watching.inactivity_timeout.max(PAUSE_MIN);
-        watch.silent_at = later(Instant::now(), silence);
+        watch.inactive_at = later(Instant::now(), silence);
         match parsed {
             Line::Event(kind, object) => {
                 let kind = match &mut watch.since {
@@ -340,7 +341,7 @@ impl Watcher {
     fn after_end(&mut self, watch: Watch) -> Step {
         self.note_life(&watch);
         let pause = self.target.settings.watching.reconnect_backoff.max(PAUSE_MIN);
-        if watch.heard || watch.opened_at.elapsed() >= pause {
+        if watch.has_received || watch.opened_at.elapsed() >= pause {
             return (None, State::Connecting(watch.since));
         }
         let pause = self.transport.outage().jitter().stretch(pause);

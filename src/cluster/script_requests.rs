@@ -15,7 +15,7 @@ use crate::ports::{ApiError, Demand, Verb};
 const ANYTHING: &str = "application/json, */*";
 
 /// Sends a request. Returns the response body.
-pub(super) async fn ask(transport: &Transport, demand: Demand) -> Result<Bytes, ApiError> {
+pub(super) async fn send(transport: &Transport, demand: Demand) -> Result<Bytes, ApiError> {
     let settings = transport.settings();
     transport.fetch(&request(&demand), &settings.networking).await
 }
