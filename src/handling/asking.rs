@@ -14,7 +14,7 @@ use crate::logic::{
     handler::Handler,
     outcome::{LogLevel, LogLine, Raised, RaisedKind},
     python_text,
-    selection::Ask,
+    selection::OpenQuestion,
     undecided::{Failed, Undecided},
 };
 use crate::ports::{Cause, Facilities, Invocation, Logger, Memo, ObjectCause, Scripts};
@@ -67,7 +67,7 @@ pub struct FilterRetries<'a> {
 
 /// A question and what became of it.
 struct Asked {
-    ask: Ask,
+    ask: OpenQuestion,
     took: Duration,
     answer: Result<bool, Raised>,
 }
@@ -80,12 +80,12 @@ impl Asker<'_> {
     pub async fn decide<T>(
         &self,
         answers: &mut Answers,
-        decision: impl Fn(&Answers) -> Result<T, Ask>,
+        decision: impl Fn(&Answers) -> Result<T, OpenQuestion>,
     ) -> Result<T, FilterError> {
         loop {
             match decision(answers) {
                 Ok(decided) => return Ok(decided),
-                Err(Ask { handler, question }) => {
+                Err(OpenQuestion { handler, question }) => {
                     let answer =
                         self.scripts.ask(question.clone(), self.invocation(&handler)).await;
                     let answer = answer
@@ -102,14 +102,14 @@ impl Asker<'_> {
         &self,
         answers: &mut Answers,
         mut retries: FilterRetries<'_>,
-        decision: impl Fn(&Answers) -> Result<T, Ask>,
+        decision: impl Fn(&Answers) -> Result<T, OpenQuestion>,
     ) -> T {
         let mut asked = FuturesUnordered::new();
         loop {
             let answer = match decision(answers) {
                 Ok(decided) if asked.is_empty() => return decided,
                 Ok(_) => asked.next().await,
-                Err(Ask { handler, question }) if retries.rests(&handler) => {
+                Err(OpenQuestion { handler, question }) if retries.rests(&handler) => {
                     answers.note_failure(question);
                     None
                 }
@@ -128,7 +128,7 @@ impl Asker<'_> {
         }
     }
 
-    async fn answer(&self, ask: Ask, deadline: Instant) -> Asked {
+    async fn answer(&self, ask: OpenQuestion, deadline: Instant) -> Asked {
         let start = Instant::now();
         let limit = deadline.saturating_duration_since(start).clamp(ANSWER_MIN, ANSWER_MAX);
         let answer = self.scripts.ask(ask.question.clone(), self.invocation(&ask.handler));
@@ -139,8 +139,8 @@ impl Asker<'_> {
         Asked { ask, took, answer }
     }
 
-    fn report(&self, ask: &Ask, raised: &Raised, failed: Failed) {
-        let Ask { handler, question } = ask;
+    fn report(&self, ask: &OpenQuestion, raised: &Raised, failed: Failed) {
+        let OpenQuestion { handler, question } = ask;
         let (filter, message) = (shown(question), &raised.message);
         let attempt = failed.attempt;
         let text = match failed.pause {

@@ -12,7 +12,7 @@ use super::{
 
 /// A question that must be answered before the selection is known.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct OpenQuestion {
     /// The handler of the filter.
     pub handler: Arc<Handler>,
     /// The question.
@@ -24,7 +24,7 @@ pub type Selected = Vec<Arc<Handler>>;
 
 /// Selected handlers, and those that are undecided because a filter has no answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sorted {
+pub struct Selection {
     /// Handlers whose filters pass.
     pub selected: Selected,
     /// Handlers whose filters may pass.
@@ -72,7 +72,7 @@ pub fn watching(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Sorted, Ask> {
+) -> Result<Selection, OpenQuestion> {
     select(handlers, answers, |it| filters::matches(it, subject, answers))
 }
 
@@ -82,7 +82,7 @@ pub fn spawning(
     subject: &Subject<'_>,
     answers: &Answers,
     is_over: impl Fn(&Handler) -> bool,
-) -> Result<Sorted, Ask> {
+) -> Result<Selection, OpenQuestion> {
     select(handlers, answers, |it| Ok(!is_over(it) && filters::matches(it, subject, answers)?))
 }
 
@@ -91,7 +91,7 @@ pub fn changing(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Selected, Ask> {
+) -> Result<Selected, OpenQuestion> {
     Ok(sort_changing(handlers, subject, answers)?.selected)
 }
 
@@ -100,8 +100,8 @@ pub fn sort_changing(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Sorted, Ask> {
-    let Some(change) = subject.change else { return Ok(Sorted::default()) };
+) -> Result<Selection, OpenQuestion> {
+    let Some(change) = subject.change else { return Ok(Selection::default()) };
     let deleting = subject.object.header().deletion_timestamp.is_some();
     select(handlers, answers, |it| {
         let resumes = change.initial && (!deleting || it.deleted);
@@ -117,7 +117,7 @@ pub fn admission(
     request: &AdmissionRequest<'_>,
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Selected, Ask> {
+) -> Result<Selected, OpenQuestion> {
     let is_selected =
         |it: &Handler| Ok(is_wanted(it, request) && filters::matches(it, subject, answers)?);
     Ok(select(handlers, answers, is_selected)?.selected)
@@ -128,7 +128,7 @@ pub fn prematched(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Certainty, Ask> {
+) -> Result<Certainty, OpenQuestion> {
     any(handlers, answers, |it| filters::prematches(it, subject, answers))
 }
 
@@ -137,7 +137,7 @@ pub fn requires_finalizer(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Certainty, Ask> {
+) -> Result<Certainty, OpenQuestion> {
     any(handlers, answers, |it| {
         Ok(it.requires_finalizer() && filters::prematches(it, subject, answers)?)
     })
@@ -175,7 +175,7 @@ fn select(
     handlers: &[Arc<Handler>],
     answers: &Answers,
     is_selected: impl Fn(&Handler) -> filters::Verdict,
-) -> Result<Sorted, Ask> {
+) -> Result<Selection, OpenQuestion> {
     let (mut selected, mut undecided) = (Vec::new(), Vec::new());
     for handler in handlers {
         match verdict(handler, answers, &is_selected)? {
@@ -184,14 +184,14 @@ fn select(
             Certainty::Unknown => undecided.push(Arc::clone(handler)),
         }
     }
-    Ok(Sorted { selected: without_repeats(selected), undecided: without_repeats(undecided) })
+    Ok(Selection { selected: without_repeats(selected), undecided: without_repeats(undecided) })
 }
 
 fn any(
     handlers: &[Arc<Handler>],
     answers: &Answers,
     is_so: impl Fn(&Handler) -> filters::Verdict,
-) -> Result<Certainty, Ask> {
+) -> Result<Certainty, OpenQuestion> {
     let mut sum = Certainty::No;
     for handler in handlers {
         sum = sum.or(verdict(handler, answers, &is_so)?);
@@ -207,7 +207,7 @@ fn verdict(
     handler: &Arc<Handler>,
     answers: &Answers,
     is_so: impl Fn(&Handler) -> filters::Verdict,
-) -> Result<Certainty, Ask> {
+) -> Result<Certainty, OpenQuestion> {
     match is_so(handler) {
         Ok(false) => Ok(Certainty::No),
         Ok(true) if answers.excludes(handler) => Ok(Certainty::Unknown),
@@ -215,10 +215,10 @@ fn verdict(
         Err(question) if answers.excludes(handler) || answers.has_failed(&question) => {
             Ok(Certainty::Unknown)
         }
-        Err(question) => Err(ask(handler, question)),
+        Err(question) => Err(open_question(handler, question)),
     }
 }
 
-fn ask(handler: &Arc<Handler>, question: Question) -> Ask {
-    Ask { handler: Arc::clone(handler), question }
+fn open_question(handler: &Arc<Handler>, question: Question) -> OpenQuestion {
+    OpenQuestion { handler: Arc::clone(handler), question }
 }

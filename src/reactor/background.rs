@@ -13,7 +13,7 @@ use crate::logic::{
     json,
     object::Object,
     reason::EventType,
-    selection::{self, Certainty, Sorted},
+    selection::{self, Certainty, Selection},
     stopping::StopReason,
 };
 use crate::ports::{
@@ -58,7 +58,7 @@ impl Attending<'_> {
         if let Some(background) = &mut self.memory.background {
             background.reap();
         }
-        let Sorted { selected: wanted, undecided } = self.sort().await;
+        let Selection { selected: wanted, undecided } = self.sort().await;
         let required = match (wanted.is_empty(), undecided.is_empty()) {
             (false, _) => Certainty::Yes,
             (true, false) => Certainty::Unknown,
@@ -121,7 +121,7 @@ impl Attending<'_> {
     }
 
     /// The handlers that match and are not over. They are asked about the object as it is, not about a change.
-    async fn sort(&mut self) -> Sorted {
+    async fn sort(&mut self) -> Selection {
         let detail = ObjectDetail::Background(BackgroundCause {
             stopped: Stopped::default(),
             live: LiveObject::new(Arc::clone(self.object)),

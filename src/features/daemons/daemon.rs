@@ -25,7 +25,7 @@ use super::{
 use crate::logic::{
     handler::Handler,
     outcome::LogLine,
-    stopping::{self, Patience, StopReason, StopReasons},
+    stopping::{self, StopReason, StopReasons, StopTimeouts},
 };
 use crate::ports::{Logger, LoggerKind, Stopped};
 use crate::settings::Background;
@@ -154,8 +154,8 @@ impl Daemon {
             return None;
         }
         let handler = self.handler();
-        let patience = Patience::with(&handler, settings);
-        let stage = stopping::step(&handler, patience, self.stopped.reasons(), age);
+        let timeouts = StopTimeouts::with(&handler, settings);
+        let stage = stopping::step(&handler, timeouts, self.stopped.reasons(), age);
         let is_pressed = stage.mark.is_some();
         self.apply(&stage);
         if is_pressed {
@@ -168,8 +168,8 @@ impl Daemon {
     /// Makes all steps in a row, until it has ended or is given up. It was asked to stop before, and had its chance.
     pub(super) async fn press(self: &Arc<Self>, settings: &Background) {
         let handler = self.handler();
-        let patience = Patience::with(&handler, settings);
-        for stage in stopping::linear(&handler, patience) {
+        let timeouts = StopTimeouts::with(&handler, settings);
+        for stage in stopping::linear(&handler, timeouts) {
             if self.has_ended() {
                 return;
             }

@@ -20,7 +20,7 @@ use crate::logic::{
     handler::Handler,
     indexing::{Contribution, Failures, Owner},
     outcome::Outcome,
-    selection::{self, Sorted},
+    selection::{self, Selection},
 };
 use crate::ports::{Cause, Logger, LoggerKind, Memo, ObjectCause};
 
@@ -54,7 +54,7 @@ impl Indexer<'_> {
     /// Handlers of different scripts do not wait for each other. The values of the object go from all of these tables whose
     /// handlers were not called, for whatever reason; but they stay while the filter of a handler has no answer.
     pub async fn run(self, failures: &mut Failures, retries: FilterRetries<'_>) {
-        let Sorted { selected, undecided } = self.sort(retries).await;
+        let Selection { selected, undecided } = self.sort(retries).await;
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
         let mut contributions = undecided.iter().map(keep).collect::<BTreeMap<_, _>>();
         let now = self.runner.clock.now();
@@ -84,7 +84,7 @@ impl Indexer<'_> {
         }
     }
 
-    async fn sort(&self, retries: FilterRetries<'_>) -> Sorted {
+    async fn sort(&self, retries: FilterRetries<'_>) -> Selection {
         let logger = self.logger.with_kind(LoggerKind::Terse);
         let asker = Asker {
             scripts: self.runner.scripts,

@@ -243,5 +243,5 @@ fn whereabouts((resource, namespace): &Place) -> String {
 }
 
 fn place(namespace: Option<&str>) -> String {
-    peering::whereabouts(namespace)
+    peering::scope_text(namespace)
 }

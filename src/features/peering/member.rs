@@ -13,7 +13,7 @@ use super::{
 use crate::logic::{
     object::Object,
     outcome::LogLevel,
-    peering::{self, KnownPeers, Place, Standing},
+    peering::{self, KnownPeers, OwnState, Place},
     reason::EventType,
 };
 use crate::ports::{ApiError, ErrorClass, Extent, HealthState, StreamEvent, StreamTarget, until};
@@ -219,7 +219,7 @@ impl Member {
         let settings = &self.common.settings.peering;
         if settings.mandatory && !self.is_seen {
             let kind = peering::kind(settings.clusterwide);
-            let place = peering::whereabouts(self.place.1.as_deref());
+            let place = peering::scope_text(self.place.1.as_deref());
             let text = format!(
                 "The operator is paused: peering is mandatory, and there is no {kind} '{}' {place}. \
                  It goes on when the object is created.",
@@ -259,13 +259,13 @@ impl Member {
 
     fn conclude(&mut self, now: Duration) {
         let Common { settings, pauses, identity, .. } = &self.common;
-        let standing = Standing {
+        let own = OwnState {
             identity,
             priority: settings.peering.priority,
             shares: !settings.watching.shard_selectors.is_empty(),
             is_paused: pauses.has(&self.blocker),
         };
-        let verdict = peering::judge(&self.known, standing, now);
+        let verdict = peering::judge(&self.known, own, now);
         for line in &verdict.lines {
             match line.level {
                 LogLevel::Debug => tracing::debug!(target: TARGET, "{}", line.text),
@@ -315,13 +315,13 @@ impl Member {
     fn tell_renewal(&self, result: &str) {
         let settings = &self.common.settings.peering;
         if !settings.stealth || result != "ok" {
-            let place = peering::whereabouts(self.place.1.as_deref());
+            let place = peering::scope_text(self.place.1.as_deref());
             tracing::debug!(target: TARGET, "Keep-alive in '{}' {place}: {result}.", settings.name);
         }
     }
 
     fn complain(&mut self, what: &str, problem: &dyn Problem) {
-        let place = peering::whereabouts(self.place.1.as_deref());
+        let place = peering::scope_text(self.place.1.as_deref());
         let name = &self.common.settings.peering.name;
         let text = format!(
             "The peering '{name}' {place} cannot be {what}, and is tried again: {}",

@@ -82,7 +82,7 @@ pub struct Elector {
     /// The last known lease, to write it back with all fields of others.
     lease: Option<Value>,
     /// The last renewal, and when its change was seen.
-    sign: Option<(Sign, Duration)>,
+    renewal: Option<(Renewal, Duration)>,
     /// When the last accepted renewal was sent.
     renewed: Option<Duration>,
     /// Why the leadership was lost.
@@ -95,7 +95,7 @@ pub struct Elector {
 
 /// The renewal by a holder.
 #[derive(Clone, Debug, PartialEq)]
-struct Sign {
+struct Renewal {
     holder: String,
     lasts: Duration,
     content: Value,
@@ -133,7 +133,7 @@ impl Elector {
         Elector {
             terms,
             lease: None,
-            sign: None,
+            renewal: None,
             renewed: None,
             lost: None,
             must_read: true,
@@ -166,7 +166,7 @@ impl Elector {
 
     /// Returns the holder of the lease, if known.
     pub fn holder(&self) -> Option<&str> {
-        self.sign.as_ref().map(|(sign, _)| &*sign.holder).filter(|it| !it.is_empty())
+        self.renewal.as_ref().map(|(renewal, _)| &*renewal.holder).filter(|it| !it.is_empty())
     }
 
     /// Returns the next request. `wall` is for the stamps.
@@ -189,13 +189,13 @@ impl Elector {
     /// Takes the lease that was read; `None`: it does not exist. A free lease is acquired at once.
     pub fn read(&mut self, lease: Option<Value>, now: Duration) {
         if let Some(lease) = &lease {
-            let sign = Sign::of(lease, &self.terms);
-            if self.renewed.is_some() && sign.holder != self.terms.identity {
-                let holder = if sign.holder.is_empty() { "nobody" } else { &sign.holder };
+            let renewal = Renewal::of(lease, &self.terms);
+            if self.renewed.is_some() && renewal.holder != self.terms.identity {
+                let holder = if renewal.holder.is_empty() { "nobody" } else { &renewal.holder };
                 self.lost = Some(format!("it is held by {holder} now"));
             }
-            if self.sign.as_ref().is_none_or(|(known, _)| *known != sign) {
-                self.sign = Some((sign, now));
+            if self.renewal.as_ref().is_none_or(|(known, _)| *known != renewal) {
+                self.renewal = Some((renewal, now));
             }
         }
         self.lease = lease;
@@ -208,7 +208,7 @@ impl Elector {
 
     /// Takes the lease that this replica wrote with a request sent at `sent`.
     pub fn wrote(&mut self, lease: Value, sent: Duration) {
-        self.sign = Some((Sign::of(&lease, &self.terms), sent));
+        self.renewal = Some((Renewal::of(&lease, &self.terms), sent));
         self.lease = Some(lease);
         self.must_read = false;
         // Not when the response arrived: others may have seen the change earlier.
@@ -242,9 +242,9 @@ impl Elector {
     ///
     /// A deleted lease does not show that its holder has stopped: its duration must pass, too.
     fn free_at(&self) -> Option<Duration> {
-        let (sign, seen) = self.sign.as_ref()?;
-        let is_held = !sign.holder.is_empty() && sign.holder != self.terms.identity;
-        is_held.then(|| seen.saturating_add(sign.lasts))
+        let (renewal, seen) = self.renewal.as_ref()?;
+        let is_held = !renewal.holder.is_empty() && renewal.holder != self.terms.identity;
+        is_held.then(|| seen.saturating_add(renewal.lasts))
     }
 
     fn spec(&self, wall: Timestamp) -> Value {
@@ -269,11 +269,11 @@ impl Elector {
     }
 }
 
-impl Sign {
+impl Renewal {
     fn of(lease: &Value, terms: &Terms) -> Self {
         let spec = &lease["spec"];
         let said = spec["leaseDurationSeconds"].as_u64().map(Duration::from_secs);
-        Sign {
+        Renewal {
             holder: spec["holderIdentity"].as_str().unwrap_or_default().to_owned(),
             lasts: said.unwrap_or(terms.duration),
             content: spec.clone(),

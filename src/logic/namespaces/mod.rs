@@ -2,11 +2,11 @@
 //!
 //! The contract is `tests/vectors/namespaces.json`.
 
-mod fate;
+mod state;
 #[cfg(test)]
 mod tests;
 
-pub use fate::{Fate, fate};
+pub use state::{NamespaceState, namespace_state};
 
 use std::fmt;
 

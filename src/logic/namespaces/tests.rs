@@ -17,21 +17,24 @@ fn terminating(statuses: &[&str]) -> serde_json::Value {
 
 #[test]
 fn a_terminating_namespace_is_served_until_nothing_blocks_its_end() {
-    let modified = |body| fate(Some(EventType::Modified), &body);
-    assert_eq!(modified(json!({ "metadata": { "name": "ns1" } })), Fate::Served);
-    assert_eq!(modified(terminating(&[])), Fate::Served, "nobody has looked into it yet");
+    let modified = |body| namespace_state(Some(EventType::Modified), &body);
+    assert_eq!(modified(json!({ "metadata": { "name": "ns1" } })), NamespaceState::Served);
+    assert_eq!(modified(terminating(&[])), NamespaceState::Served, "nobody has looked into it yet");
     assert_eq!(
         modified(terminating(&["False", "True"])),
-        Fate::Pending(vec![
+        NamespaceState::Pending(vec![
             "Namespace 'ns1' termination pending: SomeContent: two pods are left".into()
         ])
     );
-    assert_eq!(modified(terminating(&["False", "False"])), Fate::Gone);
+    assert_eq!(modified(terminating(&["False", "False"])), NamespaceState::Gone);
 }
 
 #[test]
 fn a_deleted_namespace_is_gone_whatever_its_last_conditions_were() {
-    assert_eq!(fate(Some(EventType::Deleted), &terminating(&["True"])), Fate::Gone);
+    assert_eq!(
+        namespace_state(Some(EventType::Deleted), &terminating(&["True"])),
+        NamespaceState::Gone
+    );
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub use identity::{Identity, Moment, Surroundings, aliases, user};
 pub use known::KnownPeers;
 pub use peer::Peer;
 pub use places::{GROUPS, Place, is_peering, kind, places, plural, resources};
-pub use verdict::{Standing, Verdict, judge};
+pub use verdict::{OwnState, Verdict, judge};
 
 /// The bounds of the random margin, in seconds: a record is renewed this long before it expires.
 pub const MARGIN_SECONDS: std::ops::RangeInclusive<u64> = 5..=10;
@@ -76,7 +76,7 @@ pub fn blocker(name: &str, group: &str, namespace: Option<&str>) -> String {
 }
 
 /// Returns `cluster-wide`, or the namespace for messages.
-pub fn whereabouts(namespace: Option<&str>) -> String {
+pub fn scope_text(namespace: Option<&str>) -> String {
     namespace.map_or_else(|| "cluster-wide".to_owned(), |it| format!("in '{it}'"))
 }
 

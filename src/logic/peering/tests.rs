@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    Identity, KnownPeers, Moment, Peer, Record, Standing, Surroundings, Verdict, aliases,
+    Identity, KnownPeers, Moment, OwnState, Peer, Record, Surroundings, Verdict, aliases,
     announcement, blocker, judge, period, removal, user,
 };
 
@@ -27,7 +27,7 @@ fn body(records: &[(&str, i64, i64)]) -> Value {
 }
 
 fn verdict(records: &[(&str, i64, i64)], is_paused: bool) -> Verdict {
-    let own = Standing { identity: "me", priority: 10, shares: false, is_paused };
+    let own = OwnState { identity: "me", priority: 10, shares: false, is_paused };
     judge(&known(&body(records)), own, Duration::ZERO)
 }
 
@@ -171,7 +171,7 @@ fn equal_peers_pause_all_and_warn_each_time() {
 
 #[test]
 fn equal_peers_that_share_the_work_do_not_pause() {
-    let own = Standing { identity: "me", priority: 10, shares: true, is_paused: false };
+    let own = OwnState { identity: "me", priority: 10, shares: true, is_paused: false };
     let shared = judge(&known(&body(&[("twin", 10, 0)])), own, Duration::ZERO);
     assert!(!shared.pause);
     assert_eq!(texts(&shared), [""; 0]);

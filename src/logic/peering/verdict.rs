@@ -7,7 +7,7 @@ use crate::logic::outcome::{LogLevel, LogLine};
 
 /// The state of this operator among its peers.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct OwnState<'a> {
     /// Our own key.
     pub identity: &'a str,
     /// Our own priority.
@@ -34,7 +34,7 @@ pub struct Verdict {
 }
 
 /// Decides by the records as they are now.
-pub fn judge(known: &KnownPeers, own: Standing<'_>, now: Duration) -> Verdict {
+pub fn judge(known: &KnownPeers, own: OwnState<'_>, now: Duration) -> Verdict {
     let is_own = |it: &Peer| it.identity == own.identity;
     let is_announced = known.live(now).any(|(it, _)| is_own(it));
     let others = || known.live(now).filter(|(it, _)| !is_own(it));

@@ -7,7 +7,7 @@ mod stages;
 #[cfg(test)]
 mod tests;
 
-pub use self::stages::{Patience, Stage, graceful, linear, step};
+pub use self::stages::{Stage, StopTimeouts, graceful, linear, step};
 
 use std::fmt;
 

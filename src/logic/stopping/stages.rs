@@ -14,7 +14,7 @@ use crate::settings::Background;
 
 /// How long a handler may take to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct StopTimeouts {
     /// Time for a graceful exit.
     pub backoff: Option<Duration>,
     /// Time for a forced exit after that; `None`: it is neither cancelled nor abandoned.
@@ -34,11 +34,11 @@ pub struct Stage {
     pub delay: Option<Duration>,
 }
 
-impl Patience {
+impl StopTimeouts {
     /// Returns the times for a handler. Timers have only the polling interval.
     pub fn with(handler: &Handler, settings: &Background) -> Self {
         let own = &handler.background;
-        Patience {
+        StopTimeouts {
             backoff: own.cancellation_backoff,
             timeout: own.cancellation_timeout,
             polling: own
@@ -50,17 +50,22 @@ impl Patience {
 }
 
 /// Returns the stage of a daemon that was requested to stop `age` ago, for `reasons`, and still runs.
-pub fn step(handler: &Handler, patience: Patience, reasons: StopReasons, age: Duration) -> Stage {
+pub fn step(
+    handler: &Handler,
+    timeouts: StopTimeouts,
+    reasons: StopReasons,
+    age: Duration,
+) -> Stage {
     let once = |mark, line: fn(&Handler) -> LogLine, delay| {
         let is_new = !reasons.contains(mark);
         Stage { mark: is_new.then_some(mark), line: is_new.then(|| line(handler)), delay }
     };
-    let backoff = patience.backoff.unwrap_or_default();
+    let backoff = timeouts.backoff.unwrap_or_default();
     if age < backoff {
         return once(StopReason::DaemonSignalled, signalled, Some(backoff.saturating_sub(age)));
     }
-    let Some(timeout) = patience.timeout else {
-        let delay = patience.polling;
+    let Some(timeout) = timeouts.timeout else {
+        let delay = timeouts.polling;
         let seconds = python_text::seconds(delay);
         let text = format!("{handler} is still exiting. The next check is in {seconds} seconds.");
         return Stage { mark: None, line: Some(debug(text)), delay: Some(delay) };
@@ -73,12 +78,12 @@ pub fn step(handler: &Handler, patience: Patience, reasons: StopReasons, age: Du
 }
 
 /// Returns all stages for a daemon that did not stop at once: to be applied in order until it ends.
-pub fn linear(handler: &Handler, patience: Patience) -> Vec<Stage> {
+pub fn linear(handler: &Handler, timeouts: StopTimeouts) -> Vec<Stage> {
     let stage = |mark, line, delay| Stage { mark: Some(mark), line: Some(line), delay };
     let backoff =
-        patience.backoff.map(|it| stage(StopReason::DaemonSignalled, signalled(handler), Some(it)));
+        timeouts.backoff.map(|it| stage(StopReason::DaemonSignalled, signalled(handler), Some(it)));
     let timeout =
-        patience.timeout.map(|it| stage(StopReason::DaemonCancelled, cancelled(handler), Some(it)));
+        timeouts.timeout.map(|it| stage(StopReason::DaemonCancelled, cancelled(handler), Some(it)));
     let end = stage(StopReason::DaemonAbandoned, abandoned(handler), None);
     backoff.into_iter().chain(timeout).chain([end]).collect()
 }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Events, View};
 use crate::logic::{
-    namespaces::{Fate, NamespacePattern, fate},
+    namespaces::{NamespacePattern, NamespaceState, namespace_state},
     object::Object,
     reason::EventType,
     resource::Resource,
@@ -211,17 +211,17 @@ impl Namespaces {
             return News::None;
         };
         let is_wanted = self.patterns.iter().any(|it| it.matches(&name));
-        let fate = fate(event_type, namespace.body());
-        if let Fate::Pending(blockers) = &fate
+        let state = namespace_state(event_type, namespace.body());
+        if let NamespaceState::Pending(blockers) = &state
             && is_wanted
         {
             for line in blockers {
                 tracing::debug!(target: "kopf.observation", "{line}");
             }
         }
-        let is_served = match fate {
-            Fate::Served | Fate::Pending(_) => is_wanted,
-            Fate::Gone => false,
+        let is_served = match state {
+            NamespaceState::Served | NamespaceState::Pending(_) => is_wanted,
+            NamespaceState::Gone => false,
         };
         if event_type.is_none() {
             if is_served {

@@ -15,7 +15,7 @@ use kopf::logic::{
     reason::Reason,
     registry::ResourceHandlers,
     resource::Resource,
-    selection::{self, AdmissionRequest, Ask, Certainty},
+    selection::{self, AdmissionRequest, Certainty, OpenQuestion},
     selector::{AnyName, Selector},
 };
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ impl<'a> Case<'a> {
     }
 
     /// Answers questions until there are no more.
-    fn settle<T>(&self, mut attempt: impl FnMut(&Answers) -> Result<T, Ask>) -> T {
+    fn settle<T>(&self, mut attempt: impl FnMut(&Answers) -> Result<T, OpenQuestion>) -> T {
         let context = catalogue::Context {
             body: &self.spec["body"],
             reason: self.change.as_ref().map(|it| it.reason.as_str()),
@@ -205,7 +205,7 @@ fn filters_matching() {
                     selection::admission(&[Arc::clone(&handler)], &case.request(), &subject, it)
                 })
                 .is_empty();
-        let ask = |question| Ask { handler: Arc::clone(&handler), question };
+        let ask = |question| OpenQuestion { handler: Arc::clone(&handler), question };
         let matches = case.settle(|it| filters::matches(&handler, &subject, it).map_err(ask));
         let prematches = case.settle(|it| filters::prematches(&handler, &subject, it).map_err(ask));
         let applies = is_of_resource && is_of_request;

@@ -6,7 +6,7 @@ use kopf::{
     logic::{
         handler::Handler,
         outcome::{LogLevel, LogLine},
-        stopping::{self, Patience, Stage, StopReason, StopReasons},
+        stopping::{self, Stage, StopReason, StopReasons, StopTimeouts},
     },
     settings::Background,
 };
@@ -29,7 +29,7 @@ fn daemon_stopping() {
 /// One daemon that was asked to stop.
 struct Stopping<'a> {
     handler: &'a Handler,
-    patience: Patience,
+    timeouts: StopTimeouts,
     settings: Background,
     /// How long it takes to exit after the flag, and after the cancellation.
     exits: [Option<Duration>; 2],
@@ -57,7 +57,7 @@ impl<'a> Stopping<'a> {
         let daemon = &input["daemon"];
         Stopping {
             handler,
-            patience: Patience::with(handler, &settings),
+            timeouts: StopTimeouts::with(handler, &settings),
             settings,
             exits: ["exits_on_flag", "exits_on_cancel"].map(|it| catalogue::seconds(&daemon[it])),
             now: Duration::ZERO,
@@ -109,7 +109,7 @@ impl<'a> Stopping<'a> {
         if self.has_ended() {
             return None;
         }
-        let stage = stopping::step(self.handler, self.patience, self.reasons, age);
+        let stage = stopping::step(self.handler, self.timeouts, self.reasons, age);
         self.apply(&stage);
         if stage.mark.is_some() {
             self.instant_exit();
@@ -124,7 +124,7 @@ impl<'a> Stopping<'a> {
             self.log(&stopping::graceful(self.handler));
             return;
         }
-        for stage in stopping::linear(self.handler, self.patience) {
+        for stage in stopping::linear(self.handler, self.timeouts) {
             self.apply(&stage);
             if let Some(delay) = stage.delay {
                 self.wait(delay, true);

@@ -6,7 +6,7 @@ use crate::logic::reason::EventType;
 
 /// The effect of a namespace event on the streams in the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum NamespaceState {
     /// The namespace exists.
     Served,
     /// The namespace is terminating, but still contains objects to handle; one line for each reason.
@@ -19,15 +19,15 @@ pub enum Fate {
 ///
 /// A terminating namespace is served until its conditions report that it is empty: the operators that serve its objects must remove
 /// their finalizers.
-pub fn fate(event_type: Option<EventType>, namespace: &Value) -> Fate {
+pub fn namespace_state(event_type: Option<EventType>, namespace: &Value) -> NamespaceState {
     if event_type == Some(EventType::Deleted) {
-        return Fate::Gone;
+        return NamespaceState::Gone;
     }
     let is_marked =
         namespace.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null());
     let conditions = namespace.pointer("/status/conditions").and_then(Value::as_array);
     let Some(conditions) = conditions.filter(|it| is_marked && !it.is_empty()) else {
-        return Fate::Served;
+        return NamespaceState::Served;
     };
     let text =
         |it: &Value, key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -37,5 +37,5 @@ pub fn fate(event_type: Option<EventType>, namespace: &Value) -> Fate {
         format!("Namespace '{name}' termination pending: {reason}: {message}")
     });
     let blockers = blockers.collect::<Vec<_>>();
-    if blockers.is_empty() { Fate::Gone } else { Fate::Pending(blockers) }
+    if blockers.is_empty() { NamespaceState::Gone } else { NamespaceState::Pending(blockers) }
 }
