@@ -79,7 +79,7 @@ mod tests {
     use super::{Claim, Quiet};
 
     #[test]
-    fn a_deletion_waits_as_long_as_somebody_does_something() {
+    fn a_deletion_waits_while_the_object_changes() {
         let second = Duration::from_secs;
         let quiet = Quiet::seen(None, 1, false, second(100));
         assert_eq!(quiet.remaining(second(110)), second(20));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finalizer_that_comes_back_is_of_somebody_else() {
+    fn a_finalizer_that_comes_back_is_foreign() {
         assert_eq!(after(&[(false, false), (false, true)]), Claim::Foreign);
         assert_eq!(after(&[(false, false), (false, true), (false, false)]), Claim::Foreign);
     }

@@ -50,7 +50,7 @@ mod tests {
     use super::{Duration, parse, to_json};
 
     #[test]
-    fn seconds_and_units_are_read_and_nonsense_is_not() {
+    fn seconds_and_units_are_read_and_invalid_text_is_not() {
         for (value, expected) in [
             (json!(0), Duration::ZERO),
             (json!(1.5), Duration::from_millis(1500)),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_seconds_are_whole_numbers() {
+    fn whole_seconds_are_integers() {
         assert_eq!(to_json(Duration::from_secs(5)), json!(5));
         assert_eq!(to_json(Duration::from_millis(100)), json!(0.1));
     }

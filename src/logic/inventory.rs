@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_whose_crd_is_deleted_is_gone_at_once_unless_discovery_goes_on_to_show_it() {
+    fn a_kind_whose_crd_is_deleted_is_gone_at_once_unless_discovery_keeps_showing_it() {
         let mut inventory = with_crd();
         inventory.crd_deleted(name());
         assert!(inventory.known().is_empty());
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_do_not_answer_are_as_before() {
+    fn versions_that_do_not_respond_are_as_before() {
         let mut inventory = with_crd();
         inventory.read_partly("a.dev", vec![apples("v2", "list")]);
         assert_eq!(inventory.known().len(), 2);

@@ -30,7 +30,7 @@ mod tests {
     use super::{Duration, Nanos};
 
     #[test]
-    fn they_are_as_long_as_they_were() {
+    fn durations_keep_their_length() {
         for duration in [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(1 << 33)] {
             assert_eq!(Duration::from(Nanos::from(duration)), duration);
         }

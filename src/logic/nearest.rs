@@ -32,7 +32,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn typing_errors_are_recognised_and_strangers_are_not() {
+    fn typing_errors_are_recognized_and_other_names_are_not() {
         let known = ["retries", "timeout", "backoff", "id", "Endpoints"];
         assert_eq!(nearest("retrys", known), Some("retries"));
         assert_eq!(nearest("retires", known), Some("retries"));

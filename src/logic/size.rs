@@ -54,7 +54,7 @@ mod tests {
     use super::{parse, shown};
 
     #[test]
-    fn numbers_and_units_are_read_and_nonsense_is_not() {
+    fn numbers_and_units_are_read_and_invalid_text_is_not() {
         for (value, expected) in [
             (json!(0), 0),
             (json!(4096.0), 4096),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_told_in_the_largest_unit_that_is_exact() {
+    fn a_size_is_shown_in_the_largest_exact_unit() {
         let texts = [64 << 20, 1 << 10, 1536, 3 << 30].map(shown);
         assert_eq!(texts, ["64 MiB", "1 KiB", "1536 bytes", "3 GiB"]);
     }

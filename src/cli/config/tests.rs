@@ -36,7 +36,7 @@ fn options_have_the_names_of_the_command_line() {
 }
 
 #[test]
-fn a_duration_is_a_number_or_a_text() {
+fn a_duration_is_a_number_or_a_string() {
     let poll = |text: &str| read(text).duration("reload-poll").map(|it| it.0.as_millis());
     assert_eq!(poll("reload-poll: 2\n"), Some(2000));
     assert_eq!(poll("reload-poll: 500ms\n"), Some(500));
@@ -68,7 +68,7 @@ fn settings_are_found_with_their_lines() {
 }
 
 #[test]
-fn a_file_without_content_says_nothing() {
+fn an_empty_file_has_no_options() {
     for text in ["", "# nothing\n", "settings:\n", "---\n"] {
         let config = read(text);
         assert!(
@@ -78,7 +78,7 @@ fn a_file_without_content_says_nothing() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_lines() {
+fn errors_have_their_lines() {
     assert_eq!(
         refused("verbose: true\nlog_format: json\n"),
         "2: there is no option `log_format`\nhint: did you mean `log-format`?"
@@ -111,7 +111,7 @@ fn mistakes_are_told_with_their_lines() {
 }
 
 #[test]
-fn names_of_the_past_are_warned_of() {
+fn deprecated_names_cause_a_warning() {
     let config = read("settings:\n  batching:\n    idle_timeout: 3\n");
     assert_eq!(config.settings.len(), 1);
     assert!(config.warnings.iter().any(|it| it.starts_with("conf/kopf.yaml:3: Batching settings")));
@@ -144,7 +144,7 @@ impl Drop for Directory {
 }
 
 #[test]
-fn the_file_is_found_here_or_beside_the_scripts() {
+fn the_file_is_found_here_or_next_to_the_scripts() {
     let directory = Directory::new("found");
     assert_eq!(directory.found(&["handlers"]), None);
     directory.write("handlers/kopf.yaml");

@@ -100,7 +100,7 @@ fn groups_and_versions_of_handlers_count() {
 }
 
 #[test]
-fn objects_know_the_names_that_handlers_do_not_say() {
+fn objects_provide_the_names_that_handlers_do_not() {
     let objects = [object("v1", "ConfigMap"), object("acme.io/v1beta1", "BigWidget")];
     let expected = ["bigwidgets.acme.io BigWidget v1beta1"];
     assert_eq!(missing(&[&["bigwidgets"]], &objects), expected);

@@ -46,7 +46,7 @@ fn a_freeze_has_the_defaults_of_kopf() {
 }
 
 #[test]
-fn a_freeze_takes_what_is_typed_over_the_environment() {
+fn a_freeze_prefers_the_command_line_to_the_environment() {
     let variables = [
         ("KOPF_FREEZE_PEERING", "shop"),
         ("KOPF_FREEZE_LIFETIME", "30"),
@@ -79,7 +79,7 @@ fn a_resume_removes_the_record() {
 }
 
 #[test]
-fn what_is_required_is_asked_for_and_what_contradicts_is_refused() {
+fn missing_and_contradicting_options_are_errors() {
     for (typed, message, hint) in [
         ("freeze -A -t 1", "--peering is required", "KOPF_FREEZE_PEERING"),
         ("freeze -A -P x", "--lifetime is required", "KOPF_FREEZE_LIFETIME"),

@@ -190,7 +190,7 @@ async fn loggers_have_the_names_of_kopf() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn colours_change_no_column() {
+async fn colors_change_no_column() {
     let colored = |format| LogOptions { color: ColorWhen::Always, ..options(format) };
     let warn = || tracing::warn!(target: "kopf.dev", "text");
     check(colored(LogFormat::Plain), warn, &expect![["\u{1b}[33mtext\u{1b}[0m\n"]]);
@@ -212,7 +212,7 @@ async fn colours_change_no_column() {
 }
 
 #[test]
-fn colours_follow_the_customs_of_terminals() {
+fn colors_follow_the_conventions_of_terminals() {
     use ColorWhen::{Always, Auto, Never};
     let decide = |when, variables: &[(&str, &str)], is_terminal| {
         let lookup = |name: &str| {
@@ -255,7 +255,7 @@ fn lines_that_are_read_come_in_order_at_once() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_costs_lines_and_not_the_operator() {
+fn an_unread_pipe_loses_lines_but_does_not_block_the_operator() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let output = super::output::Output::new(writer);
     // More than the pipe and the queue hold together; none of these calls may wait.

@@ -28,7 +28,7 @@ fn namespaces(patterns: &[&str]) -> ScopeOption {
 }
 
 #[test]
-fn nothing_said_is_cluster_wide_but_not_the_same_as_asking_for_it() {
+fn the_default_scope_is_the_cluster_with_a_warning() {
     assert_eq!(scope(&[], &[]), ScopeOption::Unsaid);
     assert_eq!(scope(&["-A"], &[]), ScopeOption::Cluster);
     assert_eq!(scope(&[], &[("KOPF_RUN_CLUSTERWIDE", "yes")]), ScopeOption::Cluster);
@@ -50,7 +50,7 @@ fn the_legacy_variable_adds_one_more_namespace() {
 }
 
 #[test]
-fn both_scopes_at_once_are_refused_in_the_words_of_kopf() {
+fn both_scopes_at_once_are_rejected_with_the_message_of_kopf() {
     let problem = run(&["-n", "a", "-A"], &[]).expect_err("a conflict");
     assert_eq!(problem.exit, Exit::Usage);
     assert_eq!(problem.message, "Either --namespace or --all-namespaces can be used, not both.");
@@ -68,7 +68,7 @@ fn more_logs_win_over_less() {
 }
 
 #[test]
-fn the_prefix_follows_the_format_unless_somebody_says_otherwise() {
+fn the_prefix_follows_the_format_by_default() {
     let prefix = |typed: &[&str]| run(typed, &[]).expect("valid options").log.prefix;
     assert!(prefix(&[]));
     assert!(prefix(&["--log-format=PLAIN"]));
@@ -131,7 +131,7 @@ fn run_with(typed: &[&str], variables: &[(&str, &str)], file: &str) -> Result<Ru
 }
 
 #[test]
-fn nearer_sources_win_over_farther_ones() {
+fn sources_have_an_order_of_precedence() {
     let file = "settings: {queueing: {worker_limit: 1, idle_timeout: 1, exit_timeout: 1}}";
     let variables = [
         ("KOPF_SETTINGS_QUEUEING__IDLE_TIMEOUT", "2"),
@@ -166,7 +166,7 @@ fn options_for_peering_are_settings() {
 }
 
 #[test]
-fn the_file_says_what_nobody_else_says() {
+fn the_file_applies_if_no_other_source_does() {
     let file = "namespace: [a]\nlog-format: json\nverbose: true\nlog-refkey: r\npaths: [x.lua]\ncolor: never\nliveness: http://:1/\nhealth: :2";
     let options = run_with(&[], &[], file).expect("good options");
     assert_eq!(options.scope, namespaces(&["a"]));
@@ -186,7 +186,7 @@ fn the_file_says_what_nobody_else_says() {
 }
 
 #[test]
-fn wrong_values_are_told_with_their_source() {
+fn errors_of_wrong_values_name_their_source() {
     let told = |typed: &[&str], variables: &[(&str, &str)], file: &str| {
         let report = run_with(typed, variables, file).expect_err("a refusal");
         assert_eq!(report.exit, Exit::Usage);
@@ -235,7 +235,7 @@ fn wrong_values_are_told_with_their_source() {
 }
 
 #[test]
-fn the_file_that_is_read_is_told() {
+fn the_file_that_is_read_is_logged() {
     let options =
         run_with(&[], &[], "settings: {queueing: {batch_window: 1}}").expect("good options");
     let [super::Note::Info(read), super::Note::Warning(old)] = options.notes.as_slice() else {
@@ -246,7 +246,7 @@ fn the_file_that_is_read_is_told() {
 }
 
 #[test]
-fn where_to_listen_is_checked_at_once() {
+fn the_listen_address_is_checked_at_once() {
     let options = run(&["-L", "http://0.0.0.0:8080/healthz", "--health=[::1]:0"], &[]);
     let options = options.expect("valid options");
     let shown = |it: Option<String>| it.unwrap_or_default();
@@ -288,7 +288,7 @@ fn config_maps_are_named_with_or_without_their_namespace_or_chosen_by_labels() {
 }
 
 #[test]
-fn what_is_no_config_map_is_refused_before_anybody_is_asked() {
+fn invalid_config_map_names_are_rejected_before_any_request() {
     for wrong in ["", "/", "a/", "/a", "a/b/c", "A", "a_b", "-a", "a,b"] {
         let problem = run(&[&format!("--from-configmap={wrong}")], &[]).expect_err(wrong);
         assert_eq!(problem.exit, Exit::Usage);
@@ -298,7 +298,7 @@ fn what_is_no_config_map_is_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn how_often_to_look_is_a_duration_of_some_length() {
+fn the_polling_interval_has_a_minimum() {
     let poll = |typed: &[&str], variables: &[(&str, &str)]| {
         run(typed, variables).map(|it| it.scripts.poll.map(|it| it.as_millis()))
     };
@@ -313,7 +313,7 @@ fn how_often_to_look_is_a_duration_of_some_length() {
 }
 
 #[test]
-fn reloading_is_on_unless_somebody_says_otherwise() {
+fn hot_reload_is_enabled_by_default() {
     let reload = |typed: &[&str], variables: &[(&str, &str)]| {
         run(typed, variables).expect("valid options").scripts.reload
     };

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_generation_and_its_age_are_told() {
+    async fn the_generation_and_its_age_are_reported() {
         let (mut report, health) = report();
         assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
         tokio::time::sleep(Duration::from_secs(61)).await;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_refusal_is_told_in_one_line_until_something_else_is_saved() {
+    async fn the_last_rejection_is_reported_in_one_line_until_the_next_save() {
         let (mut report, health) = report();
         report.rejected(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
         let refused =
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_edit_on_its_way_is_told_until_it_is_decided() {
+    async fn a_pending_edit_is_reported_until_it_is_decided() {
         let (mut report, health) = report();
         report.waits("a.lua");
         assert!(told(&health).ends_with("Z; the edit of a.lua waits for its startup handlers"));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_hinders_watching_is_told_as_long_as_it_does() {
+    async fn obstacles_to_watching_are_reported_while_they_last() {
         let (mut report, health) = report();
         report.troubles(vec!["changes of x are not detected: 403".into()]);
         assert!(told(&health).ends_with("Z; changes of x are not detected: 403"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_reloading_that_is_told_too() {
+    async fn disabled_hot_reload_is_reported() {
         let health = Health::default();
         ReloadReport::close(health.clone(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
         assert!(told(&health).ends_with("; hot reload is disabled (--no-reload)"));

@@ -21,7 +21,7 @@ fn a_report_is_an_error_line_and_a_hint_line() {
 }
 
 #[test]
-fn errors_of_scripts_are_told_by_the_scripts_under_one_heading() {
+fn errors_of_scripts_are_combined_in_one_report() {
     let errors = [broken("a.lua"), broken("b.rhai")];
     let report = Report::of_scripts(&errors);
     assert_eq!(report.to_string(), format!("{}\n{}", errors[0], errors[1]));

@@ -36,7 +36,7 @@ async fn one_signal_leaves_all_the_time_when_there_is_no_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_that_takes_too_long_is_cut() {
+async fn an_exit_that_takes_too_long_is_aborted() {
     let begin = Instant::now();
     let signals = stream::iter([StopSignal::Terminate]).chain(stream::pending());
     let limit = Duration::from_mins(10);

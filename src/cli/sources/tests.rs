@@ -36,7 +36,7 @@ impl Drop for Directory {
 }
 
 #[test]
-fn a_directory_gives_its_scripts_in_the_order_of_names() {
+fn the_scripts_of_a_directory_are_ordered_by_name() {
     let files =
         ["ops/b.lua", "ops/a.rhai", "ops/_lib.lua", "ops/.x.lua", "ops/n.txt", "ops/d/e.lua"];
     let here = Directory::with("order", &files);
@@ -63,7 +63,7 @@ fn the_files_of_a_config_map_volume_are_found_once() {
 }
 
 #[test]
-fn without_paths_the_usual_places_are_tried_in_their_order() {
+fn without_paths_the_default_locations_are_tried_in_order() {
     let here = Directory::with("usual", &["handlers/x.lua"]);
     assert_eq!(here.names(&[]).expect("scripts"), ["handlers/x.lua"]);
     fs::write(here.0.join("handlers.rhai"), "").expect("a file for the test");
@@ -73,7 +73,7 @@ fn without_paths_the_usual_places_are_tried_in_their_order() {
 }
 
 #[test]
-fn what_cannot_be_used_is_an_error_that_names_it() {
+fn unusable_paths_are_errors_that_name_them() {
     let here = Directory::with("errors", &["a.py", "noext", "empty/readme.md"]);
     fs::write(here.0.join("latin.lua"), b"-- one\n-- \xe9\n").expect("a file for the test");
     std::os::unix::fs::symlink("nowhere", here.0.join("dangling.lua")).expect("a symlink");
@@ -95,7 +95,7 @@ fn what_cannot_be_used_is_an_error_that_names_it() {
 }
 
 #[test]
-fn special_files_and_dumps_are_refused_before_they_are_read() {
+fn special_and_huge_files_are_rejected_before_they_are_read() {
     let problem = read_all(&["/dev/null".into()], Path::new("/")).expect_err("a device");
     assert_eq!(problem.to_string(), "'/dev/null' is neither a file nor a directory");
     let here = Directory::with("dump", &["dump.lua"]);

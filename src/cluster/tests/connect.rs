@@ -44,7 +44,7 @@ async fn check(current: &str, expected: &Expect) {
 }
 
 #[tokio::test]
-async fn a_missing_context_is_told_with_those_that_exist() {
+async fn the_error_of_a_missing_context_lists_the_existing_ones() {
     check(
         "nope",
         &expect![[r"
@@ -62,7 +62,7 @@ async fn a_missing_context_is_told_with_those_that_exist() {
 }
 
 #[tokio::test]
-async fn a_context_that_leads_nowhere_is_told() {
+async fn a_context_without_a_cluster_is_an_error() {
     check(
         "lost",
         &expect![[r"
@@ -76,7 +76,7 @@ async fn a_context_that_leads_nowhere_is_told() {
 }
 
 #[tokio::test]
-async fn a_malformed_file_is_told_in_one_line() {
+async fn the_error_of_a_malformed_file_has_one_line() {
     check("[x", &expect![[r"
         cannot read the kubeconfig: failed to parse kubeconfig YAML: error: line 15 column 18: expected string scalar
         hint: check it with `kubectl config view`"]]).await;

@@ -53,7 +53,7 @@ fn an_empty_continue_token_is_the_end() {
 }
 
 #[test]
-fn lines_are_told_apart() {
+fn lines_are_distinguished() {
     let parse = |line: &str| Line::parse(&Bytes::from(line.to_owned()));
     let object =
         r#"{"type": "DELETED", "object": {"metadata": {"name": "n", "resourceVersion": "3"}}}"#;

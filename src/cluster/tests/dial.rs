@@ -12,7 +12,7 @@ use tokio::{
 use crate::cluster::dial::{IDLE, dial};
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_is_closed() {
+async fn an_idle_connection_is_closed() {
     // Another test may have installed it.
     drop(rustls::crypto::ring::default_provider().install_default());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

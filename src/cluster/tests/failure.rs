@@ -38,7 +38,7 @@ fn a_denial_names_the_rule_that_is_missing() {
 }
 
 #[test]
-fn rights_are_named_only_where_they_would_help() {
+fn permissions_are_named_only_if_they_would_help() {
     let resource = Resource { version: "v1".into(), plural: "pods".into(), ..Resource::default() };
     let (namespace, name) = (Some("ns1"), Some("one"));
     let hint = |verb, why: &str| {

@@ -29,7 +29,7 @@ async fn a_token_alone_is_a_bearer_token() {
 }
 
 #[tokio::test]
-async fn another_scheme_is_sent_as_it_is() {
+async fn another_scheme_is_sent_unchanged() {
     let config = configuration(json!({"scheme": "Digest", "token": "t"})).await.unwrap();
     assert_eq!(headers(&config), ["Digest t"]);
     assert!(config.auth_info.token.is_none());
@@ -61,7 +61,7 @@ async fn certificates_are_pem_or_base64_of_it() {
 }
 
 #[tokio::test]
-async fn a_token_that_cannot_be_sent_is_told_without_it() {
+async fn the_error_of_an_invalid_token_does_not_contain_it() {
     let error = configuration(json!({"scheme": "a", "token": "b\nc"})).await.unwrap_err();
     assert_eq!(error.message, "the token cannot be sent: failed to parse header value");
 }

@@ -143,7 +143,7 @@ async fn a_token_file_that_is_rotated_late_costs_one_rejection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_file_that_goes_keeps_the_last_token() {
+async fn a_removed_token_file_keeps_the_last_token() {
     let room = Room::new("gone");
     let path = room.write("token", " t \n");
     let file = TokenFile::open(path.clone()).expect("a token");
@@ -175,7 +175,7 @@ fn runs(room: &Path) -> usize {
 const EXEC: &str = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, interactiveMode: Never}}";
 
 #[tokio::test]
-async fn an_exec_plugin_beside_the_kubeconfig_is_run_again_when_its_token_is_about_to_expire() {
+async fn an_exec_plugin_next_to_the_kubeconfig_is_run_again_when_its_token_is_about_to_expire() {
     let room = Arc::new(Room::new("exec-short"));
     plugin(&room, 30);
     let accepted = Arc::new(Mutex::new("Bearer token-2".to_owned()));
@@ -202,7 +202,7 @@ async fn an_exec_plugin_is_run_again_after_a_401_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_fails_is_told_in_its_own_words() {
+async fn the_error_of_a_failed_plugin_contains_its_output() {
     let room = Room::new("exec-fails");
     let path = room.write("plugin", "#!/bin/sh\necho 'the session has ended' >&2\nexit 3\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");

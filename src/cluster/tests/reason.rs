@@ -28,7 +28,7 @@ fn wrappers_and_repetitions_are_left_out() {
 }
 
 #[test]
-fn a_certificate_is_found_in_the_depth() {
+fn a_certificate_error_is_found_among_nested_causes() {
     let unknown = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
     let nested = io::Error::other(io::Error::other(unknown));
     assert!(is_about_certificates(&layer("client error (Connect)", nested)));
@@ -37,7 +37,7 @@ fn a_certificate_is_found_in_the_depth() {
 }
 
 #[test]
-fn a_text_is_one_line_and_cut_between_characters() {
+fn a_text_is_one_line_and_truncated_between_characters() {
     assert_eq!(one_line(" a\n\tb ", 9), "a b");
     assert_eq!(one_line("üüüüü", 4), "ü...");
 }

@@ -32,7 +32,7 @@ fn only_too_many_requests_can_ask_for_a_pause() {
 }
 
 #[test]
-fn a_senseless_pause_is_ignored_and_a_huge_one_is_cut() {
+fn an_invalid_pause_is_ignored_and_a_long_one_is_limited() {
     for odd in ["", "soon", "-5", "NaN", "inf", "Wed, 21 Oct 2026 07:28:00 GMT"] {
         assert_eq!(pause(&answer(429, odd)), Some(Duration::from_secs(1)), "{odd}");
     }
@@ -40,7 +40,7 @@ fn a_senseless_pause_is_ignored_and_a_huge_one_is_cut() {
 }
 
 #[test]
-fn a_broken_answer_and_a_wrong_certificate_are_final() {
+fn a_broken_response_and_a_wrong_certificate_are_final() {
     assert_eq!(pause(&Failure::Payload(String::new())), None);
     assert_eq!(pause(&Failure::Untrusted(String::new())), None);
 }

@@ -41,7 +41,7 @@ async fn the_files_of_a_pod_are_its_login() {
 }
 
 #[tokio::test]
-async fn only_the_token_has_to_be_there() {
+async fn only_the_token_is_required() {
     let mount = Mount::new("token", &[("token", "secret")]);
     let config = configuration_of(&mount.0, server(|_| None)).await.unwrap();
     assert_eq!(config.cluster_url.to_string(), "https://kubernetes.default.svc/");

@@ -65,14 +65,14 @@ async fn rejected_requests_share_one_login_and_then_succeed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_that_stay_wrong_are_tried_until_the_server_accepts_them() {
+async fn rejected_credentials_are_tried_until_the_server_accepts_them() {
     let (results, logins, took) = send(40, 20).await;
     assert!(results.iter().all(Result::is_ok));
     assert_eq!((logins, took.as_secs()), (20, 1 + 2 + 4 + 8 + 16 + 32 + 12 * 60));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_was_given_to_us_cannot_log_in_again() {
+async fn an_external_client_cannot_log_in_again() {
     let sessions = Sessions::only(client(0, 1));
     let transport = Transport::new(sessions, Arc::default(), Metrics::default());
     let request = Request::get("/api".into(), Action::Discover("/api"));
@@ -158,7 +158,7 @@ async fn a_certificate_authority_that_rotates_means_a_new_login() {
 
 /// A server that is trusted once, and then never again.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_not_trusted_is_asked_again_after_growing_pauses() {
+async fn an_untrusted_server_is_tried_again_after_growing_pauses() {
     let made = Arc::new(Mutex::new(Vec::new()));
     let (seen, start) = (Arc::clone(&made), Instant::now());
     let log_in: LogIn = Box::new(move || {

@@ -23,7 +23,7 @@ fn a_deleted_event_is_gone_even_with_our_finalizer() {
 }
 
 #[test]
-fn what_is_stored_as_last_handled_is_not_a_change() {
+fn the_stored_essence_is_not_a_change() {
     let mut body =
         json!({"spec": {"ratio": 0.1, "big": 1e22, "n": null}, "metadata": {"labels": {}}});
     let first = examined(body.clone(), &[]);

@@ -47,7 +47,7 @@ fn the_time_changes_with_the_status_only() {
 }
 
 #[test]
-fn a_missing_time_is_made_up_for() {
+fn a_missing_transition_time_is_set() {
     let body = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": null }] } });
     let changed = changed(body, &set("Ready", Status::True, EARLY));
     assert_eq!(changed["status"]["conditions"][0]["lastTransitionTime"], EARLY);
@@ -70,7 +70,7 @@ fn other_conditions_and_other_fields_stay_where_they_are() {
 }
 
 #[test]
-fn what_is_removed_is_gone_and_what_is_not_there_needs_no_removal() {
+fn removed_conditions_are_gone_and_absent_ones_need_no_removal() {
     let body =
         json!({ "status": { "conditions": [{ "type": "A" }, { "type": "B" }, { "type": "A" }] } });
     let removed = changed(body.clone(), &Change::Remove("A".into()));
@@ -80,7 +80,7 @@ fn what_is_removed_is_gone_and_what_is_not_there_needs_no_removal() {
 }
 
 #[test]
-fn a_generation_that_says_nothing_is_left_out() {
+fn an_unknown_observed_generation_is_left_out() {
     let Change::Set(condition) = set("Ready", Status::True, EARLY) else { panic!("it is set") };
     let change = Change::Set(Condition { observed_generation: None, ..condition });
     let body =
@@ -155,7 +155,7 @@ fn long_messages_are_cut() {
 }
 
 #[test]
-fn a_condition_without_a_message_says_its_reason() {
+fn a_condition_without_a_message_uses_its_reason() {
     for given in [None, Some("")] {
         assert_eq!(message(given, "NotReady"), "NotReady");
     }

@@ -21,7 +21,7 @@ fn refused(place: &str, value: Value) -> String {
 }
 
 #[test]
-fn every_setting_takes_the_value_it_gives() {
+fn every_setting_accepts_the_value_it_returns() {
     let mut settings = Settings::default();
     for setting in TABLE {
         let value = setting.get(&settings);
@@ -67,7 +67,7 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
 }
 
 #[test]
-fn limits_of_scripts_have_a_least_value_that_is_told() {
+fn errors_of_limits_name_the_minimum() {
     for (place, value, problem) in [
         ("execution.cpu_limit", json!("9ms"), "expected at least 10ms, got \"9ms\""),
         ("execution.event_timeout", json!("999ms"), "expected at least 1000ms, got \"999ms\""),
@@ -87,7 +87,7 @@ fn limits_of_scripts_have_a_least_value_that_is_told() {
 }
 
 #[test]
-fn null_takes_a_limit_away() {
+fn null_removes_a_limit() {
     let mut settings = Settings::default();
     set(&mut settings, "queueing.worker_limit", json!(3.0)).unwrap();
     assert_eq!(settings.queueing.worker_limit, Some(3));
@@ -130,7 +130,7 @@ fn the_two_kinds_of_peering_are_opposites() {
 }
 
 #[test]
-fn items_of_a_map_are_set_and_taken_away() {
+fn items_of_a_map_are_set_and_removed() {
     let mut settings = Settings::default();
     let (setting, _) = find("watching", "label_selectors").unwrap();
     setting.set_item(&mut settings, "v1/pods", json!("a=b")).unwrap();
@@ -143,11 +143,11 @@ fn items_of_a_map_are_set_and_taken_away() {
     let error = refused("watching.label_selectors", json!({"pods": 3}));
     assert!(error.contains("expected a map from resource selectors to strings"), "{error}");
     let error = setting.set_item(&mut settings, "v1//pods", json!("x")).unwrap_err();
-    assert!(error.contains("\"v1//pods\" is no resource selector"), "{error}");
+    assert!(error.contains("\"v1//pods\" is not a resource selector"), "{error}");
 }
 
 #[test]
-fn a_wrong_name_is_told_with_the_nearest_one_or_all() {
+fn the_error_of_a_wrong_name_has_the_nearest_one_or_all() {
     let told = |group, name| find(group, name).err().unwrap();
     assert_eq!(
         told("posting", "enable"),
@@ -166,7 +166,7 @@ fn a_wrong_name_is_told_with_the_nearest_one_or_all() {
 }
 
 #[test]
-fn names_of_the_past_are_understood_and_told() {
+fn deprecated_names_are_accepted_with_a_note() {
     let (setting, outdated) = find("batching", "idle_timeout").unwrap();
     assert_eq!((setting.group, setting.name), ("queueing", "idle_timeout"));
     let Some(Outdated(text)) = outdated else { panic!("nothing is told") };
@@ -177,7 +177,7 @@ fn names_of_the_past_are_understood_and_told() {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_the_setting() {
+fn the_error_of_a_wrong_value_names_the_setting() {
     for (place, value, expected) in [
         ("execution.max_workers", json!(0), "Can't set thread pool limit lower than 1."),
         ("execution.max_workers", json!("x"), "expected a positive integer, got \"x\""),
@@ -279,7 +279,7 @@ fn storages_have_the_names_parameters_and_defaults_of_kopf() {
 }
 
 #[test]
-fn mistakes_in_storages_are_told_with_the_parameter() {
+fn errors_in_storages_name_the_parameter() {
     let told = |name, parameters| storage(name, &parameters).expect_err("a refusal");
     assert_eq!(
         told("AnnotationsProgressStorage", json!({"prefix": ""})),

@@ -27,7 +27,7 @@ fn refusal(kind: Kind, options: &[(&str, Value)]) -> DeclareError {
 }
 
 #[test]
-fn an_unknown_option_is_refused_with_the_nearest_known_one() {
+fn an_unknown_option_is_rejected_with_the_nearest_known_one() {
     let error = refusal(Kind::Create, &[("retires", json!(3))]);
     assert_eq!(error.message, "on_create has no option `retires`");
     assert_eq!(error.hint.as_deref(), Some("did you mean `retries`?"));
@@ -66,7 +66,7 @@ fn durations_are_seconds_or_numbers_with_units() {
 }
 
 #[test]
-fn odd_values_of_options_are_refused_by_name() {
+fn invalid_values_of_options_are_rejected_by_name() {
     let odd = [
         ("backoff", json!(-1)),
         ("backoff", json!("soon")),
@@ -85,13 +85,13 @@ fn odd_values_of_options_are_refused_by_name() {
 }
 
 #[test]
-fn whole_floats_count_as_whole_numbers() {
+fn whole_floats_count_as_integers() {
     let handler = declared(Kind::Create, &[("retries", json!(3.0))]).expect("a handler");
     assert_eq!(handler.limits.retries, Some(3));
 }
 
 #[test]
-fn a_null_label_is_refused_with_a_hint() {
+fn a_null_label_is_rejected_with_a_hint() {
     let error = refusal(Kind::Create, &[("labels", json!({ "a": null }))]);
     assert_eq!(error.hint.as_deref(), Some("use kopf.PRESENT or kopf.ABSENT"));
 }

@@ -60,7 +60,7 @@ fn the_annotations_of_others_leave_less_room() {
 }
 
 #[test]
-fn an_essence_that_cannot_be_deflated_is_recognised_by_its_digest() {
+fn an_essence_that_cannot_be_deflated_is_recognized_by_its_digest() {
     let (text, n) = (noise(900_000), 1);
     let essence = json!({ "spec": { "text": text, "n": n } });
     let kept = stored(&essence, &json!({}));
@@ -75,7 +75,7 @@ fn an_essence_that_cannot_be_deflated_is_recognised_by_its_digest() {
 }
 
 #[test]
-fn whatever_is_stored_fits_beside_what_is_there() {
+fn every_stored_essence_fits_next_to_other_annotations() {
     for length in [10_000, 150_000, 210_000, 250_000, 400_000, 1_000_000] {
         for others in [0, 100_000, 200_000] {
             let annotations = json!({ "other": noise(others) });
@@ -86,7 +86,7 @@ fn whatever_is_stored_fits_beside_what_is_there() {
 }
 
 #[test]
-fn a_broken_compact_essence_is_told_and_not_taken_for_a_new_object() {
+fn a_broken_compact_essence_is_an_error_not_a_new_object() {
     for content in ["!", "", "AAAA", "7cE=", "S0xKTkk="] {
         let text = json!({ "kopf.zalando.org/compact": { "deflate": content } }).to_string();
         fetch(&Persistence::default().diffbase_storage, &body(&text)).expect_err(content);

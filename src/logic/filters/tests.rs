@@ -81,7 +81,7 @@ fn combinations_ask_no_more_than_they_need() {
 }
 
 #[test]
-fn absent_fields_are_asked_about_as_absent() {
+fn questions_about_absent_fields_say_so() {
     let question = |field: &str| {
         let spec = vec![
             ("field", Argument::Value(json!(field))),
@@ -96,7 +96,7 @@ fn absent_fields_are_asked_about_as_absent() {
 }
 
 #[test]
-fn answers_of_whole_objects_and_of_values_are_kept_apart() {
+fn answers_about_objects_and_about_values_are_separate() {
     let labels = Argument::Map(vec![("a".to_owned(), Argument::Callback(callback(1)))]);
     let when = Argument::Callback(callback(1));
     let handler = Arc::new(handler(vec![("labels", labels), ("when", when)]));

@@ -37,7 +37,7 @@ fn a_script_that_is_loaded_again_changes_nothing_by_that() {
 }
 
 #[test]
-fn what_is_edited_added_and_removed_is_told_by_declaration_and_id() {
+fn edited_added_and_removed_handlers_are_named_by_declaration_and_id() {
     let old = vec![handler(1, Kind::Create, "a", 5), handler(1, Kind::Daemon, "b", 6)];
     let new = vec![
         handler(2, Kind::Update, "a", 5),
@@ -49,14 +49,14 @@ fn what_is_edited_added_and_removed_is_told_by_declaration_and_id() {
 }
 
 #[test]
-fn code_that_nobody_can_tell_counts_as_edited_unless_it_is_the_same_function() {
+fn unknown_code_counts_as_edited_unless_it_is_the_same_function() {
     let one = || vec![handler(1, Kind::Create, "a", 0)];
     assert_eq!(changes(one(), one()), "no handler differs");
     assert_eq!(changes(one(), vec![handler(2, Kind::Create, "a", 0)]), "changed on_create 'a'");
 }
 
 #[test]
-fn a_function_that_selects_is_as_good_as_the_one_before_it() {
+fn an_unchanged_selector_function_is_no_change() {
     let chosen = |script, code| {
         let mut handler = handler(script, Kind::Create, "a", code);
         let function = Function::new(ScriptId(script), 1, "wanted");

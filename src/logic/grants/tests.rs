@@ -66,12 +66,12 @@ fn hosts_are_granted_by_name_address_and_port() {
 }
 
 #[test]
-fn an_address_is_no_name() {
+fn an_address_does_not_match_a_name() {
     assert!(!access(Permission::Net, "*.0.0.1:80").allows_net("10.0.0.1", 80));
 }
 
 #[test]
-fn wrong_hosts_are_told_with_what_to_write() {
+fn errors_of_wrong_hosts_show_the_correct_form() {
     for (text, told) in [
         (
             "example.com",
@@ -217,7 +217,7 @@ fn text(random: &mut fastrand::Rng, pieces: &[&str], most: usize) -> String {
 }
 
 #[test]
-fn what_the_option_of_a_denial_says_allows_it() {
+fn the_option_named_by_a_denial_allows_the_access() {
     let mut random = fastrand::Rng::with_seed(5);
     let parts = ["a", "b.", "example", ".com", "-", "_", "10.", "0.0.1", "::", "1", "f"];
     for _ in 0..5_000 {
@@ -255,7 +255,7 @@ fn rules_are_written_as_they_are_read() {
 }
 
 #[test]
-fn no_path_leads_out_of_what_is_granted() {
+fn no_path_leads_outside_of_the_granted_ones() {
     let mut random = fastrand::Rng::with_seed(7);
     let parts = ["/", "..", ".", "a", "b", "/../", "/./", "//"];
     for _ in 0..50_000 {

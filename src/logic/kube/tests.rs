@@ -50,7 +50,7 @@ fn a_name_is_certain_when_the_core_group_has_it_or_all_groups_are_known() {
 }
 
 #[test]
-fn what_is_unknown_or_ambiguous_is_told_with_what_helps() {
+fn errors_of_unknown_and_ambiguous_resources_are_helpful() {
     let mut known = Known::default();
     let all = [("a.dev", "things", "Thing"), ("b.dev", "things", "Thing"), ("", "pods", "Pod")];
     known.learn(None, all.map(|(group, plural, kind)| resource(group, plural, kind)).into());
@@ -126,7 +126,7 @@ fn a_namespace_is_that_of_the_option_the_object_the_handled_one_or_the_credentia
 }
 
 #[test]
-fn a_selector_is_a_text_or_a_map() {
+fn a_selector_is_a_string_or_a_map() {
     assert_eq!(selector(&Value::Null), Ok(None));
     assert_eq!(selector(&json!("")), Ok(None));
     assert_eq!(selector(&json!("a in (b,c)")), Ok(Some("a in (b,c)".into())));
@@ -182,7 +182,7 @@ fn header(name: &str, uid: &str, version: &str) -> Header {
 }
 
 #[test]
-fn a_list_that_is_taken_again_tells_only_what_is_new() {
+fn a_repeated_list_reports_only_changes() {
     let told = |kind| vec![Change::Event(kind)];
     let names = |changes: Vec<Change>| {
         let name = |it: Change| match it {

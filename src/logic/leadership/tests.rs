@@ -71,7 +71,7 @@ fn a_lease_that_is_not_there_is_created_at_once() {
 }
 
 #[test]
-fn a_lease_without_a_holder_is_taken_at_once_and_what_others_wrote_is_kept() {
+fn a_lease_without_a_holder_is_acquired_at_once_and_keeps_other_fields() {
     let mut elector = Elector::new(terms("a"));
     elector.read(Some(lease("", 7)), secs(1));
     let Request::Replace(taken) = elector.request(wall(9)) else { panic!("it is replaced") };
@@ -81,7 +81,7 @@ fn a_lease_without_a_holder_is_taken_at_once_and_what_others_wrote_is_kept() {
 }
 
 #[test]
-fn a_holder_counts_as_alive_until_its_lease_stood_still_for_its_duration_on_our_clock() {
+fn a_holder_is_alive_until_its_lease_has_not_changed_for_its_duration_on_our_clock() {
     let mut elector = Elector::new(terms("a"));
     // The stamps of the holder are a year in the past or in the future: they are ignored.
     elector.read(Some(lease("b", -31_000_000)), secs(100));
@@ -97,7 +97,7 @@ fn a_holder_counts_as_alive_until_its_lease_stood_still_for_its_duration_on_our_
 }
 
 #[test]
-fn a_change_of_labels_is_no_sign_of_life() {
+fn a_change_of_labels_is_no_renewal() {
     let mut elector = Elector::new(terms("a"));
     elector.read(Some(lease("b", 1)), secs(0));
     let mut labelled = lease("b", 1);
@@ -190,7 +190,7 @@ fn a_leader_that_cannot_renew_ends_before_others_may_take_over() {
 }
 
 #[test]
-fn a_leader_goes_on_after_somebody_edited_its_lease() {
+fn a_leader_continues_after_an_edit_of_its_lease() {
     let mut elector = leader(secs(0));
     let request = elector.request(wall(0));
     elector.failed(&request, true, secs(2));
@@ -212,7 +212,7 @@ fn a_leader_creates_a_lease_that_was_deleted() {
 }
 
 #[test]
-fn a_leader_that_sees_another_holder_has_lost_at_once_and_for_good() {
+fn a_leader_that_sees_another_holder_has_lost_permanently() {
     for (holder, reason) in [("b", "it is held by b now"), ("", "it is held by nobody now")] {
         let mut elector = leader(secs(0));
         let request = elector.request(wall(0));
@@ -225,7 +225,7 @@ fn a_leader_that_sees_another_holder_has_lost_at_once_and_for_good() {
 }
 
 #[test]
-fn a_lease_is_given_back_without_a_holder_and_can_be_taken_at_once() {
+fn a_released_lease_has_no_holder_and_can_be_acquired_at_once() {
     let elector = leader(secs(0));
     let released = elector.release(wall(5)).expect("it is ours");
     assert_eq!(released["spec"].get("holderIdentity"), None);
@@ -238,7 +238,7 @@ fn a_lease_is_given_back_without_a_holder_and_can_be_taken_at_once() {
 }
 
 #[test]
-fn terms_that_make_no_sense_are_told() {
+fn invalid_election_settings_are_reported() {
     assert_eq!(terms("a").problem(), None);
     let late = Terms { renew_deadline: secs(15), ..terms("a") };
     let problem = late.problem().expect("a problem");

@@ -53,7 +53,7 @@ fn an_expiration_without_an_offset_is_one_of_utc() {
 }
 
 #[test]
-fn mistakes_are_told_without_the_values() {
+fn errors_do_not_contain_the_values() {
     assert_eq!(
         problem(&json!({"server": "x", "tokn": "s"})),
         "there is no field `tokn`; did you mean `token`?"

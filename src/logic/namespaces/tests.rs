@@ -44,7 +44,7 @@ fn many_stars_are_matched_in_reasonable_time() {
 }
 
 #[test]
-fn an_unclosed_bracket_stands_for_itself() {
+fn an_unclosed_bracket_matches_itself() {
     assert!(NamespacePattern::new("[ab").matches("[ab"));
     assert!(!NamespacePattern::new("[ab").matches("a"));
 }

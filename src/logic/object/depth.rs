@@ -63,7 +63,7 @@ pub fn read<'a, T>(
     }
     if depth > DEPTH_MAX + AROUND {
         return Err(serde::de::Error::custom(format!(
-            "it is nested {depth} levels deep, and {DEPTH_MAX} are supported"
+            "it is nested {depth} levels deep; at most {DEPTH_MAX} are supported"
         )));
     }
     stacker::maybe_grow(STACK_BYTES, STACK_BYTES * 2, || {

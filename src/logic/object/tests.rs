@@ -64,7 +64,7 @@ fn the_essential_bytes_lack_nothing_but_managed_fields() {
 }
 
 #[test]
-fn odd_content_reads_as_absent() {
+fn unexpected_content_reads_as_absent() {
     let body = json!({
         "apiVersion": 1, "kind": ["x"],
         "metadata": {
@@ -92,7 +92,7 @@ fn the_order_of_keys_is_kept() {
 }
 
 #[test]
-fn what_is_not_an_object_is_an_error() {
+fn a_value_that_is_not_an_object_is_an_error() {
     for text in ["", "[]", "1", "{", "{} {}", r#"{"metadata":{"name":"n"}"#] {
         assert!(Object::parse(Bytes::from_static(text.as_bytes())).is_err(), "{text}");
     }

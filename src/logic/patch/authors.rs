@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transformation_is_of_the_one_who_added_it() {
+    fn a_transformation_belongs_to_its_author() {
         let mut authors = Authors::default();
         let condition = |kind: &str| Transformation::Condition(Change::Remove(kind.into()).into());
         let mut patch = Patch::default();

@@ -34,7 +34,7 @@ fn the_deletion_of_the_last_annotation_is_consistent() {
 }
 
 #[test]
-fn a_merge_goes_through_what_is_not_a_map() {
+fn a_merge_replaces_values_that_are_not_maps() {
     let mut body = json!({"a": 1, "b": 2});
     apply_merge(&mut body, &map(&json!({"a": {"x": 1}, "b": {"y": null}})));
     assert_eq!(body, json!({"a": {"x": 1}, "b": 2}));

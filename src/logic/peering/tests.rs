@@ -71,7 +71,7 @@ fn a_lifetime_is_written_in_whole_seconds_and_never_as_none() {
 }
 
 #[test]
-fn what_is_missing_in_a_record_has_its_default() {
+fn missing_fields_of_a_record_have_defaults() {
     let peers = Peer::all_of(&json!({ "status": { "a": {} } }), now());
     assert_eq!(
         peers[0].to_string(),
@@ -170,7 +170,7 @@ fn equal_peers_pause_all_and_warn_each_time() {
 }
 
 #[test]
-fn equal_peers_that_share_the_work_do_not_pause() {
+fn equal_peers_that_share_the_objects_do_not_pause() {
     let own = OwnState { identity: "me", priority: 10, shares: true, is_paused: false };
     let shared = judge(&known(&body(&[("twin", 10, 0)])), own, Duration::ZERO);
     assert!(!shared.pause);
@@ -189,7 +189,7 @@ fn weaker_and_dead_peers_are_no_reason_to_pause() {
 }
 
 #[test]
-fn the_end_of_a_pause_is_told() {
+fn the_end_of_a_pause_is_logged() {
     let found = verdict(&[], true);
     assert!(!found.pause && !found.is_announced);
     assert_eq!(
@@ -224,7 +224,7 @@ fn surroundings(host: &str, aliases: &[&str]) -> Surroundings {
 }
 
 #[test]
-fn the_most_telling_host_name_is_taken() {
+fn the_most_specific_host_name_is_used() {
     let name = |host: &str, names: &[&str]| Identity::of_person(&surroundings(host, names));
     assert_eq!(name("box", &[]), "ops@box");
     assert_eq!(
@@ -237,7 +237,7 @@ fn the_most_telling_host_name_is_taken() {
 }
 
 #[test]
-fn an_operator_is_told_from_all_others_also_in_the_same_pod() {
+fn an_operator_is_distinguished_from_all_others_also_in_the_same_pod() {
     let moment = Moment { start: now(), random: [0, 6, 255] };
     let own = Identity::of_operator(&surroundings("box", &[]), moment);
     assert_eq!(own.peer, "ops@box/20261121034825/ahl");
@@ -260,7 +260,7 @@ fn names_are_looked_up_in_the_files_of_the_system() {
 }
 
 #[test]
-fn blockers_of_both_groups_are_told_apart() {
+fn pauses_of_both_groups_are_distinguished() {
     assert_eq!(blocker("default", "kopf.dev", None), "default@None");
     assert_eq!(blocker("default", "kopf.dev", Some("ns1")), "default@ns1");
     assert_eq!(blocker("default", "zalando.org", None), "default@None of zalando.org");

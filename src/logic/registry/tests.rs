@@ -26,7 +26,7 @@ fn on(kind: Kind, slot: u32) -> Handler {
 }
 
 #[test]
-fn two_functions_with_one_id_are_refused_with_both_places() {
+fn two_functions_with_one_id_are_rejected_with_both_locations() {
     let error = Registry::new(vec![on(Kind::Create, 1), on(Kind::Create, 2)]).expect_err("a clash");
     assert_eq!(
         error.to_string(),

@@ -71,7 +71,7 @@ fn an_idle_timer_that_waits_for_a_change_stops_when_asked() {
 }
 
 #[test]
-fn an_idle_time_of_zero_does_not_spin() {
+fn an_idle_time_of_zero_causes_no_busy_loop() {
     let mut schedule = schedule(Kind::Timer, &[("idle", 0.0)]);
     assert!(is_call(schedule.next(at(0))));
     schedule.ended(&DONE, Duration::ZERO);
@@ -79,7 +79,7 @@ fn an_idle_time_of_zero_does_not_spin() {
 }
 
 #[test]
-fn a_daemon_that_succeeded_is_over_for_good() {
+fn a_daemon_that_succeeded_does_not_start_again() {
     let mut schedule = schedule(Kind::Daemon, &[]);
     assert!(is_call(schedule.next(at(0))));
     schedule.ended(&DONE, Duration::from_secs(5));

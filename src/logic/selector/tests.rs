@@ -10,7 +10,7 @@ fn parsed(texts: &[&str]) -> Selector {
 }
 
 #[test]
-fn a_selector_is_shown_with_what_is_set() {
+fn a_selector_shows_only_the_fields_that_are_set() {
     assert_eq!(
         parsed(&["kopf.dev/v1", "kopfexamples"]).to_string(),
         "Selector(group='kopf.dev', version='v1', any_name='kopfexamples')"
@@ -25,7 +25,7 @@ fn nulls_at_the_end_are_not_arguments() {
 }
 
 #[test]
-fn a_table_in_place_of_a_name_is_refused_with_a_hint() {
+fn a_table_instead_of_a_name_is_rejected_with_a_hint() {
     let arguments = [Argument::Value(json!({ "kind": "Pod" }))];
     let error = Selector::parse(&arguments, Selector::default()).expect_err("a refusal");
     assert!(error.hint.is_some());

@@ -45,7 +45,7 @@ fn names(served: &Served) -> BTreeSet<String> {
 const ALL: &str = "list watch patch";
 
 #[test]
-fn what_handlers_want_and_the_cluster_has_is_served() {
+fn selected_and_existing_resources_are_served() {
     let served = served(
         &[(Kind::Create, "apples")],
         &[resource("a.dev", "apples", ALL), resource("b.dev", "pears", ALL)],
@@ -79,7 +79,7 @@ fn the_core_group_wins_over_others() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_resources_are_named() {
     let served = served(
         &[(Kind::Create, "apples"), (Kind::Event, "pears")],
         &[resource("b.dev", "pears", ALL)],
@@ -94,14 +94,14 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_not_served() {
+fn resources_without_watch_are_not_served() {
     let served = served(&[(Kind::Event, "apples")], &[resource("a.dev", "apples", "list get")]);
     assert!(served.resources.is_empty());
     assert_eq!(served.warnings, ["Non-watchable resources will not be served: {apples.v1.a.dev}"]);
 }
 
 #[test]
-fn what_cannot_be_patched_is_served_for_handlers_that_do_not_patch() {
+fn resources_without_patch_are_served_for_handlers_that_do_not_patch() {
     let known = [resource("a.dev", "apples", "list watch")];
     assert_eq!(names(&served(&[(Kind::Event, "apples")], &known)).len(), 1);
     let changing = served(&[(Kind::Create, "apples")], &known);

@@ -10,7 +10,7 @@ fn reasons_are_named_in_a_fixed_order() {
 }
 
 #[test]
-fn what_has_ended_is_not_stopping() {
+fn an_ended_daemon_is_not_stopping() {
     let asked = StopReasons::default().with(StopReason::OperatorExiting);
     assert!(asked.is_stopping());
     assert!(!asked.with(StopReason::Done).is_stopping());

@@ -41,7 +41,7 @@ fn pauses_grow_and_the_last_one_repeats() {
 }
 
 #[test]
-fn a_filter_that_takes_long_rests_for_ten_times_as_long() {
+fn a_slow_filter_pauses_for_ten_times_its_duration() {
     let mut undecided = Undecided::default();
     let failed = undecided.failed(&handler(Kind::Create, 1), secs(10), &DELAYS, secs(0));
     assert_eq!(failed.pause, Some(secs(100)));
@@ -53,7 +53,7 @@ fn a_filter_that_takes_long_rests_for_ten_times_as_long() {
 }
 
 #[test]
-fn what_a_cycle_could_decide_is_forgotten() {
+fn decided_handlers_are_forgotten() {
     let (mut undecided, create) = (Undecided::default(), handler(Kind::Create, 1));
     undecided.failed(&create, Duration::ZERO, &DELAYS, secs(0));
     undecided.begin();
@@ -103,7 +103,7 @@ fn change(old: Option<Value>, new: Value) -> Change {
 }
 
 #[test]
-fn a_change_is_overtaken_if_others_have_finished_something_that_is_not_stored() {
+fn a_change_is_overtaken_if_others_have_finished_one_that_is_not_stored() {
     let mut undecided = Undecided::default();
     let later = change(None, json!(2));
     assert_eq!(undecided.overtaken(&later), None);

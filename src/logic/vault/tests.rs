@@ -64,7 +64,7 @@ fn a_late_rejection_of_old_credentials_changes_nothing() {
 }
 
 #[test]
-fn the_same_again_is_tried_last() {
+fn rejected_credentials_are_tried_last() {
     let both = || vec![found("a", "a", 5), found("b", "b", 0)];
     let mut vault = vault(both());
     let (ticket, _) = pick(&vault).unwrap();
@@ -78,7 +78,7 @@ fn the_same_again_is_tried_last() {
 }
 
 #[test]
-fn logins_that_bring_nothing_new_wait_longer_and_longer() {
+fn logins_without_new_credentials_wait_increasingly_longer() {
     let mut vault = Vault::default();
     let mut pauses = Vec::new();
     for _ in 0..9 {

@@ -12,7 +12,7 @@ fn fingerprint(texts: &[(&str, &str)], problem: Option<&str>) -> Fingerprint {
 }
 
 #[test]
-fn equal_texts_have_equal_prints() {
+fn equal_texts_have_equal_fingerprints() {
     assert_eq!(
         fingerprint(&[("a", "1"), ("b", "2")], None),
         fingerprint(&[("b", "2"), ("a", "1")], None)
@@ -22,7 +22,7 @@ fn equal_texts_have_equal_prints() {
 }
 
 #[test]
-fn what_is_away_empty_or_unreadable_may_be_the_middle_of_a_save() {
+fn missing_empty_or_unreadable_files_may_be_an_incomplete_save() {
     let before = fingerprint(&[("a", "1"), ("b", "")], None);
     let cases = [
         (fingerprint(&[("a", "2"), ("b", "")], None), false),
@@ -55,7 +55,7 @@ fn a_difference_names_what_changed() {
 }
 
 #[test]
-fn a_module_is_told_apart_by_the_script_that_loads_it() {
+fn a_module_is_distinguished_by_the_script_that_loads_it() {
     let module = |script: &str, text: &str| {
         let mut fingerprint = Fingerprint::default();
         fingerprint.add_module("lib.lua".into(), script, Some(Digest::of(text)));

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_without_scripts_is_an_error_that_says_what_scripts_are() {
+    fn a_map_without_scripts_is_an_error_that_explains_scripts() {
         for data in [Value::Null, json!({}), json!({ "_lib.lua": "", "x": "" })] {
             let problem = map(&data, &Value::Null).scripts().expect_err("nothing");
             assert_eq!(problem.to_string(), "there are no scripts in configmap/ops/scripts");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_is_no_text_is_refused_with_a_hint() {
+    fn a_script_that_is_not_text_is_rejected_with_a_hint() {
         let map = map(&json!({ "a.lua": "" }), &json!({ "b.lua": "/w==" }));
         let problem = map.scripts().expect_err("binary");
         assert!(problem.to_string().contains("'b.lua' is in binaryData"), "{problem}");

@@ -43,7 +43,7 @@ fn file_systems_of_other_machines_are_known() {
 }
 
 #[test]
-fn no_table_means_nothing() {
+fn an_empty_mount_table_has_no_mounts() {
     let mounts = Mounts::parse(b"");
     assert_eq!(mounts.remote(Path::new("/a")), None);
     assert!(!mounts.is_mounted_alone(Path::new("/a")));

@@ -25,7 +25,7 @@ fn quiet() -> u64 {
 }
 
 #[test]
-fn a_rename_is_looked_at_once_it_is_quiet() {
+fn a_rename_is_read_after_the_quiet_time() {
     assert_eq!(look(&[(0, "a", FsEvent::Other)]), quiet());
     assert_eq!(look(&[(0, "a", FsEvent::Other), (7, "a", FsEvent::Other)]), 7 + quiet());
 }
@@ -42,13 +42,13 @@ fn a_file_that_is_being_written_is_waited_for() {
 }
 
 #[test]
-fn endless_changes_are_looked_at_all_the_same() {
+fn endless_changes_are_read_nevertheless() {
     let endless: Vec<_> = (0..100).map(|it| (it * 10, "a", FsEvent::Other)).collect();
     assert_eq!(u128::from(look(&endless)), WAIT_MAX.as_millis());
 }
 
 #[test]
-fn a_sound_of_nothing_is_no_sound() {
+fn an_empty_set_of_events_changes_nothing() {
     let start = Instant::now();
     let mut settling = Settling::begin(start);
     settling.add_events(BTreeMap::new(), start + Duration::from_millis(10));

@@ -70,7 +70,7 @@ fn a_directory_is_watched_for_scripts_and_from_outside() {
 }
 
 #[test]
-fn the_links_of_a_volume_are_turns_of_the_way() {
+fn the_links_of_a_volume_are_watched() {
     let volume = [
         "/etc/scripts/..2026_1/a.lua",
         "/etc/scripts/..2026_1/lib/b.lua",
@@ -91,7 +91,7 @@ fn the_links_of_a_volume_are_turns_of_the_way() {
 }
 
 #[test]
-fn what_is_missing_is_waited_for_where_it_would_come() {
+fn missing_files_are_watched_where_they_would_appear() {
     check(
         &["/etc/scripts/lib/deep/b.lua"],
         &["/etc/scripts/"],
@@ -120,13 +120,13 @@ fn links_lead_up_and_away() {
 }
 
 #[test]
-fn circles_of_links_end() {
+fn cycles_of_links_end() {
     let targets = targets(&["/a/b"], &["/a/b -> c", "/a/c -> b"]);
     assert_eq!(targets.0.len(), 1);
 }
 
 #[test]
-fn only_what_leads_to_the_scripts_is_of_concern() {
+fn only_paths_that_lead_to_scripts_matter() {
     let targets = targets(&["/w/scripts", "/w/one.lua"], &["/w/scripts/a.lua", "/w/one.lua"]);
     let concern = |it: &str| targets.concern(Path::new(it));
     for path in ["/w/scripts/a.lua", "/w/scripts/_new.rhai", "/w/scripts", "/w/one.lua", "/w"] {

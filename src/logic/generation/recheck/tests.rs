@@ -211,7 +211,7 @@ fn an_index_is_filled_again_if_any_of_its_handlers_differs() {
 }
 
 #[test]
-fn only_what_was_edited_is_new() {
+fn only_edited_handlers_are_new() {
     let of = |code| of_resource(&registry(vec![handler(Kind::Event, code, &[])]));
     let none = BTreeSet::new();
     assert!(!has_new(&of(1), &of(1)));
