@@ -199,7 +199,7 @@ pub(super) struct Filled {
     resources: Vec<Resource>,
 }
 
-/// Applies the files first if scripts are in `ConfigMap`s: the scripts determine which CRDs are missing.
+/// Applies the namespaces and `ConfigMap`s of the files, and reads the scripts in them: they determine which CRDs are missing.
 async fn with_maps(
     read: Read,
     options: &DevOptions,

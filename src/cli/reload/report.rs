@@ -174,7 +174,7 @@ mod tests {
 
     fn told(health: &Health) -> String {
         let part = &health.parts()["scripts"];
-        assert_eq!(part.state, HealthState::Ready, "it serves, whatever became of an edit");
+        assert_eq!(part.state, HealthState::Ready, "it keeps serving, also after a rejected edit");
         part.text.clone()
     }
 

@@ -170,7 +170,7 @@ impl Sources {
                     }
                 }
                 Err(bug) => {
-                    problem = Some(Report::failure(format!("cannot read the scripts: {bug}")))
+                    problem = Some(Report::failure(format!("cannot read the scripts: {bug}")));
                 }
             }
         }

@@ -19,7 +19,7 @@ fn terminating(statuses: &[&str]) -> serde_json::Value {
 fn a_terminating_namespace_is_served_until_nothing_blocks_its_end() {
     let modified = |body| namespace_state(Some(EventType::Modified), &body);
     assert_eq!(modified(json!({ "metadata": { "name": "ns1" } })), NamespaceState::Served);
-    assert_eq!(modified(terminating(&[])), NamespaceState::Served, "nobody has looked into it yet");
+    assert_eq!(modified(terminating(&[])), NamespaceState::Served, "it was not checked yet");
     assert_eq!(
         modified(terminating(&["False", "True"])),
         NamespaceState::Pending(vec![

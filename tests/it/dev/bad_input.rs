@@ -201,7 +201,7 @@ async fn objects_that_the_server_does_not_take() {
         "--apply a.yaml",
         1,
         &expect![[r"
-        error: a.yaml:1: there is no kind 'Widget' in acme.example.com/v1 here
+        error: a.yaml:1: unknown kind 'Widget' in acme.example.com/v1
         hint: add its CRD with --crd FILE, or a handler that names it; check apiVersion and kind
     "]],
     )

@@ -37,7 +37,7 @@ async fn a_mistake_in_a_file_is_told_once_and_ends_nothing() {
     desk.file("one.yaml", &OBJECT.replace("kind: KopfExample", "kind: [KopfExample"));
     operator.until_says("one.yaml:3: invalid YAML").await;
     desk.file("one.yaml", &OBJECT.replace("KopfExample", "Another"));
-    operator.until_says("one.yaml:1: there is no kind 'Another' in kopf.dev/v1 here").await;
+    operator.until_says("one.yaml:1: unknown kind 'Another' in kopf.dev/v1").await;
     fs::remove_file(desk.path("one.yaml")).expect("it is there");
     operator.until_says("one.yaml was removed; its objects are kept.").await;
     desk.file("one.yaml", &OBJECT.replace("1m", "4m"));
