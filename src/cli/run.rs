@@ -51,7 +51,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
 pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> Result<Log, Report> {
     let log = logging::install(options.clone(), clock, &variable)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
-    std::panic::set_hook(Box::new(tell_bug));
+    std::panic::set_hook(Box::new(log_panic));
     for note in notes {
         match note {
             Note::Info(text) => tracing::info!(target: "kopf.running", "{text}"),
@@ -116,12 +116,12 @@ pub(super) async fn operate(
     let stop = CancellationToken::new();
     let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);
     let host = first.host;
-    let mut beside = JoinSet::new();
-    beside.spawn(memory_trim::release(stop.clone()));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(memory_trim::release(stop.clone()));
     let reloads = first.sources.map(|sources| {
         let (host, health) = (Arc::clone(&host), health_server.health.clone());
         let parts = reload::Parts { sources, host, candidates, health, clock };
-        beside.spawn(Reloading::new(parts).follow(stop.clone()));
+        tasks.spawn(Reloading::new(parts).follow(stop.clone()));
         reloads
     });
     if reloads.is_none() {
@@ -146,13 +146,13 @@ pub(super) async fn operate(
         at_once = signals::watch(signals, stop.clone(), settings) => return Ok(at_once),
     };
     stop.cancel();
-    while beside.join_next().await.is_some() {}
+    while tasks.join_next().await.is_some() {}
     health_server.close().await;
     ended
 }
 
 /// Logs a panic in one line. It pauses one object, but does not end the operator; a backtrace would not help users.
-fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let payload = panic.payload();
     let text = payload.downcast_ref::<String>().map(String::as_str);

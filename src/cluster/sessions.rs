@@ -120,7 +120,7 @@ impl Sessions {
     ) -> Result<Self, ApiError> {
         let found = log_in().await?;
         let sessions = Sessions::empty(Some(log_in), clock, health.pulse(PART, None));
-        sessions.pulse.say(HealthState::Ready, &told(&found));
+        sessions.pulse.say(HealthState::Ready, &login_text(&found));
         sessions.lock().fill(found, clock.now());
         Ok(sessions)
     }
@@ -240,7 +240,7 @@ impl Sessions {
         info!(target: TARGET, "Re-authentication has been initiated.");
         match log_in().await {
             Ok(found) => {
-                let names = told(&found);
+                let names = login_text(&found);
                 let mut vault = self.lock();
                 vault.fill(found, self.clock.now());
                 let is_first = vault.is_trusted();
@@ -281,7 +281,7 @@ impl Sessions {
 }
 
 /// Returns the login handlers, for messages.
-fn told(found: &[Found<Arc<Session>>]) -> String {
+fn login_text(found: &[Found<Arc<Session>>]) -> String {
     let names: Vec<_> = found.iter().map(|it| format!("'{}'", it.handler)).collect();
     format!("logged in by {}", names.join(", "))
 }

@@ -42,12 +42,12 @@ impl Handler {
 impl Filters {
     /// Returns whether both are equal, except for which functions they refer to.
     pub(super) fn is_alike(&self, other: &Filters) -> bool {
-        let spoken = |it: &Filters| {
+        let without_functions = |it: &Filters| {
             let mut filters = it.clone();
             filters.each_function(&mut |it| *it = Function::new(ScriptId(0), 0, ""));
             filters
         };
-        spoken(self) == spoken(other)
+        without_functions(self) == without_functions(other)
     }
 
     fn each_function(&mut self, change: &mut dyn FnMut(&mut Function)) {

@@ -23,7 +23,7 @@ pub(super) fn run(options: &RunOptions, output: OutputFormat) -> Result<Exit, Re
     let told = |it: std::io::Error| Report::failure(format!("cannot print: {it}"));
     let mut stdout = aside().map_err(told)?;
     let findings = match Read::files(options).map_err(Report::from) {
-        Ok(read) => look(options, read)?,
+        Ok(read) => check_scripts(options, read)?,
         Err(report) if report.exit == Exit::Usage => return Err(report),
         Err(report) => Findings::of_report(&report, options),
     };
@@ -46,7 +46,7 @@ fn aside() -> std::io::Result<std::fs::File> {
     Ok(stdout.into())
 }
 
-fn look(options: &RunOptions, read: Read) -> Result<Findings, Report> {
+fn check_scripts(options: &RunOptions, read: Read) -> Result<Findings, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;

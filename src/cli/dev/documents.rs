@@ -153,7 +153,7 @@ pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Er
     } else {
         for (start, text) in split(text) {
             let object = serde_saphyr::from_str(text).map_err(|problem| {
-                let (line, reason) = told(&problem);
+                let (line, reason) = location_and_message(&problem);
                 Error::NotYaml { place: place(start + line - 1), reason }
             })?;
             let first = text.lines().take_while(|it| !is_content(it)).count();
@@ -190,7 +190,7 @@ fn is_content(line: &str) -> bool {
 }
 
 /// Returns the line of an error within its document, and its message in one line.
-fn told(problem: &serde_saphyr::Error) -> (usize, String) {
+fn location_and_message(problem: &serde_saphyr::Error) -> (usize, String) {
     let line = problem.location().map_or(1, |it| it.line());
     let text = problem.without_snippet().to_string();
     (usize::try_from(line).unwrap_or(1).max(1), without_place(&text))

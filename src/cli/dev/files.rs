@@ -34,7 +34,7 @@ pub(in crate::cli) struct Files {
     /// The texts that were applied, or at least attempted.
     texts: BTreeMap<PathBuf, String>,
     /// The last message about each path.
-    told: BTreeMap<PathBuf, String>,
+    logged: BTreeMap<PathBuf, String>,
     /// Objects at the start: CRDs first, then namespaces, then objects that need them.
     documents: Vec<Document>,
 }
@@ -48,7 +48,7 @@ impl Files {
         let mut files = Files {
             paths: definitions.iter().chain(objects).cloned().collect(),
             texts: BTreeMap::new(),
-            told: BTreeMap::new(),
+            logged: BTreeMap::new(),
             documents: Vec::new(),
         };
         for path in definitions {
@@ -101,7 +101,7 @@ impl Files {
         };
         self.watch(&mut watcher);
         // Changes between the start and now.
-        self.look(&api).await;
+        self.apply_changes(&api).await;
         loop {
             tokio::select! {
                 biased; // the stop signal first
@@ -109,7 +109,7 @@ impl Files {
                 () = changed.notified() => {}
             }
             while time::timeout(SETTLING, changed.notified()).await.is_ok() {}
-            self.look(&api).await;
+            self.apply_changes(&api).await;
             // A directory that was replaced needs a new watch.
             self.watch(&mut watcher);
         }
@@ -126,26 +126,26 @@ impl Files {
             if let Err(problem) = watcher.watch(&directory, RecursiveMode::NonRecursive) {
                 let text =
                     format!("Changes in '{}' are not detected: {problem}", directory.display());
-                self.tell(&directory, text);
+                self.log_once(&directory, text);
             }
         }
     }
 
     /// Applies the files whose text has changed.
-    async fn look(&mut self, api: &Api) {
+    async fn apply_changes(&mut self, api: &Api) {
         let (mut found, mut changed) = (BTreeSet::new(), Vec::new());
         for path in self.paths.clone() {
             let files = match documents::files(&path) {
                 Ok(files) => files,
                 Err(problem) => {
-                    self.missed(&path, &problem);
+                    self.log_error(&path, &problem);
                     continue;
                 }
             };
             for file in files {
                 match self.changed(&file) {
                     Ok(documents) => changed.extend(documents),
-                    Err(problem) => self.missed(&file, &problem),
+                    Err(problem) => self.log_error(&file, &problem),
                 }
                 found.insert(file);
             }
@@ -173,22 +173,22 @@ impl Files {
         let parsed = documents::parse(file, &text);
         // Also for a text with errors: each is logged once.
         self.texts.insert(file.into(), text);
-        self.told.remove(file);
+        self.logged.remove(file);
         parsed
     }
 
-    fn missed(&mut self, path: &Path, problem: &documents::Error) {
+    fn log_error(&mut self, path: &Path, problem: &documents::Error) {
         // Between the two steps of an editor a file does not exist; if it stays away, that is logged with its objects.
         if !problem.is_missing() {
-            self.tell(path, problem.to_string());
+            self.log_once(path, problem.to_string());
         }
     }
 
     /// Logs a message about a path, unless it was the last one about this path.
-    fn tell(&mut self, path: &Path, text: String) {
-        if self.told.get(path) != Some(&text) {
+    fn log_once(&mut self, path: &Path, text: String) {
+        if self.logged.get(path) != Some(&text) {
             tracing::error!(target: "kopf.dev", "{text}");
-            self.told.insert(path.into(), text);
+            self.logged.insert(path.into(), text);
         }
     }
 }

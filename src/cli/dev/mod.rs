@@ -58,7 +58,7 @@ pub(super) const NAMESPACE: &str = "default";
 /// Runs an operator with its own server. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
-    let read = Read::files(&options.run).map_err(misplaced)?;
+    let read = Read::files(&options.run).map_err(not_a_script)?;
     let files = Files::read(&options.definitions, &options.objects)?;
     let _log = run::start_log(&options.run.log, &options.run.notes, clock)?;
     run::on_runtime(&options.run.log, develop(options, read, files, clock))
@@ -90,19 +90,19 @@ async fn develop(
         .print();
     filled.log();
     let stop = CancellationToken::new();
-    let mut beside = JoinSet::new();
-    beside.spawn(listener.serve(server.clone(), stop.clone()));
-    beside.spawn(files.follow(Api::new(server.clone()), stop.clone()));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(listener.serve(server.clone(), stop.clone()));
+    tasks.spawn(files.follow(Api::new(server.clone()), stop.clone()));
     if options.controllers {
-        beside.spawn(run_controllers(server.clone(), stop.clone()));
+        tasks.spawn(run_controllers(server.clone(), stop.clone()));
     }
     if let Some((data, _)) = &data {
-        beside.spawn(data.clone().keep(server.clone(), stop.clone()));
+        tasks.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
     let ended = run::operate(plan, connect(server.clone()), health_server, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {
-        while beside.join_next().await.is_some() {}
+        while tasks.join_next().await.is_some() {}
     }
     let saved = data.map_or(Ok(()), |(data, _)| data.finish(&server));
     ended.and_then(|exit| saved.map(|()| exit))
@@ -118,7 +118,7 @@ async fn run_controllers(server: ApiServer, stop: CancellationToken) {
 }
 
 /// Returns the error for a CRD or an object where scripts are expected.
-fn misplaced(error: sources::Error) -> Report {
+fn not_a_script(error: sources::Error) -> Report {
     let is_data = |path: &Path| {
         path.extension().is_some_and(|it| it == "yaml" || it == "yml" || it == "json")
     };

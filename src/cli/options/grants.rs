@@ -18,20 +18,25 @@ pub(super) fn grants(
     variables: &Environment<'_>,
     file: &Config,
 ) -> Result<Grants, Report> {
-    let (here, beside) = (absolute(Path::new("")), directory(file));
+    let (current_directory, file_directory) = (absolute(Path::new("")), directory(file));
     let mut grants = Grants::default();
     for what in Permission::ALL {
         let typed = typed(args, what);
         let variable = what.option().to_ascii_uppercase().replace('-', "_");
         let set = variables.text(&variable).map(|it| split(&it, what, true)).unwrap_or_default();
         if !typed.is_empty() {
-            allow(&mut grants.all, what, typed, (&format!("--{}", what.option()), &here))?;
+            allow(
+                &mut grants.all,
+                what,
+                typed,
+                (&format!("--{}", what.option()), &current_directory),
+            )?;
         } else if !set.is_empty() {
-            allow(&mut grants.all, what, &set, (&variables.name(&variable), &here))?;
+            allow(&mut grants.all, what, &set, (&variables.name(&variable), &current_directory))?;
         } else if let Some((texts, place)) = file.texts_at(what.option()) {
             let place = format!("{place}: {}", what.option());
             let texts: Vec<_> = texts.iter().flat_map(|it| split(it, what, false)).collect();
-            allow(&mut grants.all, what, &texts, (&place, &beside))?;
+            allow(&mut grants.all, what, &texts, (&place, &file_directory))?;
         }
     }
     for ScriptEntry { name, grants: entries } in &file.scripts {
@@ -39,7 +44,7 @@ pub(super) fn grants(
         for (what, texts, place) in entries {
             let place = format!("{place}: {}", what.option());
             let texts: Vec<_> = texts.iter().flat_map(|it| split(it, *what, false)).collect();
-            allow(&mut access, *what, &texts, (&place, &beside))?;
+            allow(&mut access, *what, &texts, (&place, &file_directory))?;
         }
         grants.scripts.push((name.clone(), access));
     }

@@ -172,7 +172,7 @@ mod tests {
         (ReloadReport::open(health.clone(), clock), health)
     }
 
-    fn told(health: &Health) -> String {
+    fn health_text(health: &Health) -> String {
         let part = &health.parts()["scripts"];
         assert_eq!(part.state, HealthState::Ready, "it keeps serving, also after a rejected edit");
         part.text.clone()
@@ -185,10 +185,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_generation_and_its_age_are_reported() {
         let (mut report, health) = report();
-        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        assert_eq!(health_text(&health), "generation 1 since 1970-01-01T00:00:00Z");
         tokio::time::sleep(Duration::from_secs(61)).await;
         report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
-        assert_eq!(told(&health), "generation 2 since 1970-01-01T00:01:01Z");
+        assert_eq!(health_text(&health), "generation 2 since 1970-01-01T00:01:01Z");
         let metrics = health.metrics();
         assert_eq!((metrics.generation.get(), count(&health, "accepted")), (2, 1));
         assert!((metrics.generation_seconds.get() - 61.0).abs() < 0.001);
@@ -200,10 +200,10 @@ mod tests {
         report.rejected(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
         let refused =
             "generation 1 since 1970-01-01T00:00:00Z; the last edit was rejected: a.lua:3: no";
-        assert_eq!(told(&health), refused);
+        assert_eq!(health_text(&health), refused);
         assert!(report.is_rejected());
         report.reverted(1);
-        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        assert_eq!(health_text(&health), "generation 1 since 1970-01-01T00:00:00Z");
         report.rejected(1, "a.lua", &Report::failure("worse"));
         report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
         assert!(!report.is_rejected());
@@ -214,28 +214,33 @@ mod tests {
     async fn a_pending_edit_is_reported_until_it_is_decided() {
         let (mut report, health) = report();
         report.waits("a.lua");
-        assert!(told(&health).ends_with("Z; the edit of a.lua waits for its startup handlers"));
+        assert!(
+            health_text(&health).ends_with("Z; the edit of a.lua waits for its startup handlers")
+        );
         report.outdated(1, "a.lua");
-        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        assert_eq!(health_text(&health), "generation 1 since 1970-01-01T00:00:00Z");
         report.waits("a.lua");
         report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
-        assert!(told(&health).starts_with("generation 2 since ") && told(&health).ends_with('Z'));
+        assert!(
+            health_text(&health).starts_with("generation 2 since ")
+                && health_text(&health).ends_with('Z')
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn obstacles_to_watching_are_reported_while_they_last() {
         let (mut report, health) = report();
         report.troubles(vec!["changes of x are not detected: 403".into()]);
-        assert!(told(&health).ends_with("Z; changes of x are not detected: 403"));
+        assert!(health_text(&health).ends_with("Z; changes of x are not detected: 403"));
         report.troubles(Vec::new());
-        assert!(told(&health).ends_with('Z'));
+        assert!(health_text(&health).ends_with('Z'));
     }
 
     #[tokio::test(start_paused = true)]
     async fn disabled_hot_reload_is_reported() {
         let health = Health::default();
         ReloadReport::close(health.clone(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
-        assert!(told(&health).ends_with("; hot reload is disabled (--no-reload)"));
+        assert!(health_text(&health).ends_with("; hot reload is disabled (--no-reload)"));
         assert_eq!(health.metrics().generation.get(), 1);
     }
 }

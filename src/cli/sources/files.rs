@@ -49,7 +49,7 @@ struct CheckState {
     /// The properties of the mounts for the watched directories, and these directories.
     mounts: (WatchTargets, MountProperties),
     /// The messages that were already logged.
-    told: BTreeSet<String>,
+    logged: BTreeSet<String>,
 }
 
 /// The properties of mounts that affect watching.
@@ -85,7 +85,7 @@ impl Files {
             watches: None,
             found: Vec::new(),
             mounts: <(WatchTargets, MountProperties)>::default(),
-            told: BTreeSet::new(),
+            logged: BTreeSet::new(),
         };
         Ok(Files { fs_events, state: Arc::new(Mutex::new(state)) })
     }
@@ -126,10 +126,11 @@ impl CheckState {
         if let Ok(scripts) = &scripts {
             self.found = scripts.iter().map(|it| PathBuf::from(&it.name)).collect();
         }
-        let is_told = trouble.is_none() && self.mounts.1.remote.is_none();
-        let again = self.poll.unwrap_or(if is_told { CHECK_INTERVAL } else { POLL_INTERVAL });
+        let is_notified = trouble.is_none() && self.mounts.1.remote.is_none();
+        let again = self.poll.unwrap_or(if is_notified { CHECK_INTERVAL } else { POLL_INTERVAL });
         let notes = self.notes(trouble.as_deref(), again);
-        let notes = notes.into_iter().filter(|it| self.told.insert(it.text().to_owned())).collect();
+        let notes =
+            notes.into_iter().filter(|it| self.logged.insert(it.text().to_owned())).collect();
         FilesSnapshot { scripts, notes, again }
     }
 

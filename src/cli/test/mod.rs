@@ -55,7 +55,7 @@ pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report>
     let tests =
         if passed + failed == 1 { "1 test".into() } else { format!("{} tests", passed + failed) };
     let told = if failed == 0 { "all passed".into() } else { format!("{failed} failed") };
-    say(&format!("\n{tests}, {told}\n"));
+    print(&format!("\n{tests}, {told}\n"));
     Ok(if failed == 0 { Exit::Success } else { Exit::Failure })
 }
 
@@ -119,7 +119,7 @@ impl Counts {
             told.push_str("    the log of the operator:\n");
             told.extend(log.iter().map(|it| indented(it)));
         }
-        say(&told);
+        print(&told);
     }
 }
 
@@ -140,6 +140,6 @@ fn indented(text: &str) -> String {
 }
 
 /// Prints a text. A closed stdout is ignored.
-fn say(text: &str) {
+fn print(text: &str) {
     let _closed = std::io::stdout().write_all(text.as_bytes());
 }

@@ -114,8 +114,8 @@ impl TestFile<'_> {
             identity: identity::of_operator(clock),
             reloads: None,
         };
-        let mut beside = JoinSet::new();
-        beside.spawn_local(controllers::run(server.clone(), Controllers::ALL));
+        let mut tasks = JoinSet::new();
+        tasks.spawn_local(controllers::run(server.clone(), Controllers::ALL));
         let mut operating = pin!(reactor::run(operator, stop.clone()));
         let verdict = tokio::select! {
             biased; // a test without its operator proves nothing
@@ -128,7 +128,7 @@ impl TestFile<'_> {
         stop.cancel();
         // A failure during clean-up is only logged: the test is over.
         let _in_time = time::timeout(END_MAX, operating).await.is_ok();
-        beside.shutdown().await;
+        tasks.shutdown().await;
         Ok(verdict)
     }
 
@@ -155,7 +155,7 @@ impl TestFile<'_> {
         let called = host.call(Arc::new(self.invocation(handler, server, terms.clock)));
         match time::timeout(limit, called).await {
             Ok(Ended::Returned(_) | Ended::Keyed(_)) => Ok(()),
-            Ok(Ended::Raised(raised)) => Err(told(&raised)),
+            Ok(Ended::Raised(raised)) => Err(failure_message(&raised)),
             Err(_elapsed) => {
                 let seconds = limit.as_secs_f64();
                 Err(format!(
@@ -218,7 +218,7 @@ fn has_started(health: &Health) -> bool {
 }
 
 /// Returns where and why a test has failed.
-fn told(raised: &Raised) -> String {
+fn failure_message(raised: &Raised) -> String {
     let Raised { message, trace: Some(trace), .. } = raised else {
         return raised.message.clone();
     };

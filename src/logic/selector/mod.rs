@@ -165,8 +165,9 @@ impl Selector {
 
     /// Returns whether both are equal, except for which functions they refer to.
     pub fn is_alike(&self, other: &Selector) -> bool {
-        let spoken = |it: &Selector| Selector { function: None, ..it.clone() };
-        self.function.is_some() == other.function.is_some() && spoken(self) == spoken(other)
+        let without_functions = |it: &Selector| Selector { function: None, ..it.clone() };
+        self.function.is_some() == other.function.is_some()
+            && without_functions(self) == without_functions(other)
     }
 
     /// Returns whether it selects one resource: by a name that is not a category.

@@ -135,7 +135,7 @@ impl Served {
         let is_resolved =
             |it: &&&Selector| self.resources.iter().any(|resource| it.check(resource, picks));
         let (resolved, unresolved) = selectors.iter().partition::<Vec<&Selector>, _>(is_resolved);
-        let text = |it: &&Selector| match meant(it, known) {
+        let text = |it: &&Selector| match suggestion(it, known) {
             Some(name) => format!("{it} (did you mean {name}?)"),
             None => it.to_string(),
         };
@@ -176,7 +176,7 @@ impl Served {
 }
 
 /// Returns the most similar resource for a name that does not exist.
-fn meant(selector: &Selector, known: &[Resource]) -> Option<String> {
+fn suggestion(selector: &Selector, known: &[Resource]) -> Option<String> {
     let Some(AnyName::Named(name)) = &selector.any_name else { return None };
     let plurals = known.iter().map(|it| it.plural.as_str());
     nearest(name, plurals).filter(|it| it != name).map(|it| format!("'{it}'"))
