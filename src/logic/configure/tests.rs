@@ -331,9 +331,10 @@ fn the_defaults_are_those_of_kopf() {
             "name": "default", "stealth": false, "priority": 0, "lifetime": 60, "mandatory": false,
             "standalone": false, "clusterwide": false, "namespaced": true,
         },
+        // Kopf lists everything at once.
         "watching": {
             "server_timeout": null, "client_timeout": null, "connect_timeout": null, "reconnect_backoff": 0.1,
-            "inactivity_timeout": 70, "chunk_size": null, "initial_streaming": false,
+            "inactivity_timeout": 70, "chunk_size": 500, "initial_streaming": false,
             "label_selectors": {}, "field_selectors": {}, "shard_selectors": {},
         },
         "queueing": {

@@ -565,6 +565,7 @@ impl Abort {
     pub(super) fn into_error(self) -> Box<EvalAltResult> {
         ENDING.set(true);
         GRACE.set(0);
+        LEFT.set(0);
         CURRENT.with_borrow(|current| {
             current.as_ref().map(|it| it.ended.set(it.ended.get().or(Some(self))))
         });
