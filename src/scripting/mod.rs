@@ -11,6 +11,7 @@ pub(crate) mod conditions;
 mod ctx;
 mod diagnostics;
 mod fingerprint;
+mod handles;
 mod hierarchy;
 mod host;
 mod leftovers;
@@ -30,6 +31,7 @@ mod settings_access;
 mod stopped;
 pub mod surface;
 mod text;
+mod values;
 mod withdraw;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

@@ -24,7 +24,6 @@ mod script;
 mod streams;
 #[cfg(test)]
 mod tests;
-mod tree;
 mod views;
 mod vm;
 mod watchdog;
