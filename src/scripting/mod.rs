@@ -11,6 +11,7 @@ pub(crate) mod conditions;
 mod ctx;
 mod diagnostics;
 mod fingerprint;
+mod functions;
 mod handles;
 mod hierarchy;
 mod host;

@@ -62,7 +62,7 @@ impl Ctx {
     }
 
     /// The call it belongs to.
-    pub(super) fn invocation(&self) -> &Invocation {
+    pub(super) fn invocation(&self) -> &Arc<Invocation> {
         &self.invocation
     }
 

@@ -39,7 +39,7 @@ type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
 pub(super) fn native(value: HostValue) -> Dynamic {
     match value {
         HostValue::Nil => Dynamic::UNIT,
-        HostValue::Json(value) => plain(&value),
+        HostValue::Json(value) | HostValue::Changed { after: value, .. } => plain(&value),
         HostValue::Tree(tree) => View::shared(tree),
         HostValue::Handle(handle) => handle.wrap(Holding),
     }
@@ -57,7 +57,7 @@ impl Wrap for Holding {
 }
 
 /// A value that a script passes.
-struct RhaiPassed<'a>(&'a Dynamic);
+pub(super) struct RhaiPassed<'a>(pub(super) &'a Dynamic);
 
 impl Passed for RhaiPassed<'_> {
     fn is_nil(&self) -> bool {

@@ -14,6 +14,8 @@ pub(crate) enum HostValue {
     Json(Value),
     /// The same, shared with the host.
     Tree(Arc<Value>),
+    /// The first argument, changed: in place, where a language can do that.
+    Changed { before: Value, after: Value },
     /// Something that scripts use in place.
     Handle(AnyHandle),
 }

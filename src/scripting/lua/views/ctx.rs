@@ -40,7 +40,7 @@ impl CtxView {
     }
 
     /// The call it belongs to.
-    pub(in crate::scripting::lua) fn invocation(&self) -> &Invocation {
+    pub(in crate::scripting::lua) fn invocation(&self) -> &Arc<Invocation> {
         &self.invocation
     }
 

@@ -114,7 +114,7 @@ fn native(lua: &Lua, value: HostValue) -> mlua::Result<LuaValue> {
     };
     match value {
         HostValue::Nil => Ok(LuaValue::Nil),
-        HostValue::Json(value) => data(&value),
+        HostValue::Json(value) | HostValue::Changed { after: value, .. } => data(&value),
         HostValue::Tree(tree) => data(&tree),
         HostValue::Handle(handle) => handle.wrap(Viewing(lua)),
     }
@@ -224,9 +224,9 @@ fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
 }
 
 /// A value that a script passes.
-struct LuaPassed<'a> {
-    world: &'a World,
-    value: &'a LuaValue,
+pub(super) struct LuaPassed<'a> {
+    pub(super) world: &'a World,
+    pub(super) value: &'a LuaValue,
 }
 
 impl Passed for LuaPassed<'_> {

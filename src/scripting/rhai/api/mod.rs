@@ -6,13 +6,10 @@
 mod children;
 mod data;
 mod declaring;
-mod hierarchy;
+mod functions;
 mod library;
-mod logins;
-mod posting;
 mod raising;
 mod refusal;
-mod storages;
 mod streams;
 
 use std::{any::TypeId, sync::Arc};
@@ -112,11 +109,8 @@ impl HostFn {
 /// The functions below `kopf`, and those below `kopf.on`.
 fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
     let mut functions = data::functions();
-    functions.extend(posting::functions());
-    functions.extend(hierarchy::functions());
+    functions.extend(functions::functions());
     functions.extend(raising::functions());
-    functions.extend(storages::functions());
-    functions.extend(logins::functions());
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
     functions.extend(children::functions(shared));
