@@ -1,4 +1,4 @@
-//! `ctx`, the one argument of handlers, with `ctx.logger`, `ctx.patch.fns` and `ctx.settings`.
+//! `ctx`, the one argument of handlers, with `ctx.logger`.
 
 use std::{borrow::Cow, sync::Arc};
 
