@@ -28,11 +28,20 @@ impl Conditions {
         Conditions { cause, clock }
     }
 
+    /// Whether both are about the same object.
+    pub(crate) fn is_of(&self, other: &Conditions) -> bool {
+        Arc::ptr_eq(&self.cause.patch, &other.cause.patch)
+    }
+
     /// Sets one. The arguments are the type, the status, the reason and the message; null is left out.
     ///
     /// Gives nothing: it is often the last statement of a handler, and in Rhai that is the handler's result.
-    pub(crate) fn set(&self, arguments: &[Value; 4]) -> Result<(), String> {
-        let [kind, status, reason, message] = arguments;
+    pub(crate) fn set(&self, arguments: &[Value]) -> Result<(), String> {
+        let [kind, status, reason, message] = arguments else {
+            return Err(
+                "ctx.conditions.set takes a type, a status, a reason and a message".to_owned()
+            );
+        };
         let condition = self.read(kind, status, reason, message);
         let condition = condition.map_err(|it| format!("ctx.conditions.set: {it}"))?;
         self.change(Change::Set(condition)).map_err(|it| format!("ctx.conditions.set: {it}"))
@@ -84,7 +93,7 @@ impl Conditions {
     }
 
     /// Whether the condition of this type holds.
-    pub(crate) fn is(&self, kind: &Value) -> Result<bool, String> {
+    pub(crate) fn holds(&self, kind: &Value) -> Result<bool, String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.is_true: {it}"))?;
         Ok(conditions::has(&self.shown(), &kind, Status::True))
     }
@@ -97,6 +106,11 @@ impl Conditions {
 
     /// All of them, as a list.
     pub(crate) fn json(&self) -> Value {
+        self.list().into()
+    }
+
+    /// The same, one by one.
+    pub(crate) fn list(&self) -> Vec<Value> {
         conditions::of(&self.shown()).cloned().collect()
     }
 

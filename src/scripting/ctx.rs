@@ -6,15 +6,18 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{conditions::Conditions, surface::KWARGS, text::did_you_mean};
-use crate::logic::{diff::Diff, resource::Resource};
-use crate::ports::{
-    ActivityCause, Cause, Document, Index, Invocation, Logger, ObjectCause, ObjectDetail,
-    SharedPatch, Stopped,
+use super::{
+    conditions::Conditions,
+    handles::{AnyHandle, Border, Memo, Patch},
+    leftovers::CallPart,
+    settings_access::SettingsAccess,
+    surface::KWARGS,
+    text::did_you_mean,
 };
+use crate::logic::{diff::Diff, resource::Resource};
+use crate::ports::{ActivityCause, Cause, Index, Invocation, Logger, ObjectCause, ObjectDetail};
 
 /// A field of `ctx`, before it becomes a value of a language.
-#[derive(Debug)]
 pub(crate) enum Kwarg {
     /// The handler has no such kwarg, or it is null: nil / `()`.
     Absent,
@@ -24,20 +27,10 @@ pub(crate) enum Kwarg {
     Part(Arc<Value>, &'static [&'static str]),
     /// A read-only shared tree of any type.
     Tree(Arc<Value>),
-    /// `patch`
-    Patch(SharedPatch),
-    /// `memo`
-    Memo(Document),
-    /// `conditions`
-    Conditions(Conditions),
     /// `logger`
     Logger(Logger),
-    /// `settings`
-    Settings(ActivityCause),
-    /// A table that index handlers fill.
-    Index(Index),
-    /// `stopped`
-    Stopped(Stopped),
+    /// Something that scripts use in place.
+    Handle(AnyHandle),
 }
 
 /// All names `ctx` can have in handlers that exist today.
@@ -73,14 +66,16 @@ pub(crate) fn is_live(name: &str) -> bool {
 }
 
 /// The kwarg of this name for this call.
-pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
+pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -> Kwarg {
     // The ids of indexes are names of the script, so they come before ours.
     if let Some(index) = invocation.services.indexes.get(name) {
-        return Kwarg::Index(index.clone());
+        return Kwarg::Handle(index.clone().into());
     }
     match name {
         "logger" => return Kwarg::Logger(invocation.logger.clone()),
-        "memo" => return Kwarg::Memo(invocation.memo.clone()),
+        "memo" => {
+            return Kwarg::Handle(Memo::new(invocation.memo.clone(), border.clone()).into());
+        }
         "param" if invocation.attempt.is_some() => return of(invocation.handler.param.clone()),
         // A filter asks before there is anything to stop.
         "stopped" if invocation.attempt.is_none() => return Kwarg::Absent,
@@ -97,7 +92,12 @@ pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
     match &invocation.cause {
         Cause::Activity(cause) => of_activity(cause, name),
         Cause::Object(cause) if name == "conditions" => {
-            Kwarg::Conditions(Conditions::new(cause.clone(), invocation.services.clock))
+            let conditions = Conditions::new(cause.clone(), invocation.services.clock);
+            Kwarg::Handle(CallPart::new(conditions, invocation).into())
+        }
+        Cause::Object(cause) if name == "patch" => {
+            let patch = CallPart::new(Arc::clone(&cause.patch), invocation);
+            Kwarg::Handle(Patch::new(patch, border.clone()).into())
         }
         Cause::Object(cause) => of_object(cause, name),
     }
@@ -106,7 +106,7 @@ pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
 fn of_activity(cause: &ActivityCause, name: &str) -> Kwarg {
     match name {
         "activity" => Kwarg::Value(cause.activity.into()),
-        "settings" => Kwarg::Settings(cause.clone()),
+        "settings" => Kwarg::Handle(SettingsAccess::new(Arc::clone(&cause.settings)).into()),
         _ => Kwarg::Absent,
     }
 }
@@ -117,7 +117,6 @@ fn of_object(cause: &ObjectCause, name: &str) -> Kwarg {
     let part = |keys| Kwarg::Part(Arc::clone(object.body()), keys);
     match name {
         "resource" => Kwarg::Tree(Arc::new(record(&cause.resource))),
-        "patch" => Kwarg::Patch(Arc::clone(&cause.patch)),
         "body" => part(&[]),
         "spec" => part(&["spec"]),
         "status" => part(&["status"]),
@@ -148,7 +147,7 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
         }
         (ObjectDetail::Change(change), "diff") => Kwarg::Tree(Arc::new(listed(&change.diff))),
         (ObjectDetail::Background(background), "stopped") => {
-            Kwarg::Stopped(background.stopped.clone())
+            Kwarg::Handle(background.stopped.clone().into())
         }
         (
             ObjectDetail::Watch(_)

@@ -129,6 +129,11 @@ struct Rest {
 }
 
 impl Helper {
+    /// Whether it returns a reference, and changes nothing.
+    pub(crate) fn makes_reference(&self) -> bool {
+        matches!(self.function, Function::BuildObjectReference | Function::BuildOwnerReference)
+    }
+
     /// The changed objects, or the reference. `rest` has `None` where an argument is left out.
     ///
     /// The error says what is wrong with the arguments.

@@ -13,20 +13,24 @@ use crate::ports::{Cause, Invocation, ObjectCause};
 
 /// A part of a call in the hands of a script: who keeps it keeps the call, and is found here.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle<T> {
+pub(crate) struct CallPart<T> {
     part: T,
-    #[expect(dead_code, reason = "whether it is there still is what counts")]
     call: Arc<Invocation>,
 }
 
-impl<T> Handle<T> {
+impl<T> CallPart<T> {
     /// A part of this call.
     pub(crate) fn new(part: T, call: &Arc<Invocation>) -> Self {
-        Handle { part, call: Arc::clone(call) }
+        CallPart { part, call: Arc::clone(call) }
+    }
+
+    /// The call.
+    pub(crate) fn call(&self) -> &Invocation {
+        &self.call
     }
 }
 
-impl<T> Deref for Handle<T> {
+impl<T> Deref for CallPart<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

@@ -1,8 +1,8 @@
 //! Adapter: Lua and Rhai. One script file is one sandboxed VM and one failure domain.
 //!
 //! [`ScriptHost`] is the `ports::Scripts` of the operator: it finds the script of a function and hands the call to its
-//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `ctx.rs`, what a
-//! declaration means in `logic/declare/`.
+//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `ctx.rs`, `handles/`,
+//! `functions.rs` and `library/`, what a declaration means in `logic/declare/`.
 
 mod account;
 mod bounds;
@@ -11,6 +11,8 @@ pub(crate) mod conditions;
 mod ctx;
 mod diagnostics;
 mod fingerprint;
+mod functions;
+mod handles;
 mod hierarchy;
 mod host;
 mod leftovers;
@@ -30,6 +32,7 @@ mod settings_access;
 mod stopped;
 pub mod surface;
 mod text;
+mod values;
 mod withdraw;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

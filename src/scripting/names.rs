@@ -5,13 +5,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    hierarchy::HELPERS,
-    logins, posting,
+    functions::HostFunction,
     surface::{Language, OTHERS, Signature, Surface},
     text::did_you_mean,
 };
 use crate::logic::{
-    configure::STORAGES,
     declare::DeclareError,
     duration,
     handler::{Category, Kind},
@@ -161,11 +159,8 @@ pub(crate) const ERROR_MODES: &[(&str, &str)] =
 
 fn known() -> impl Iterator<Item = &'static str> {
     let others = OTHERS.iter().map(|it| it.name);
-    let helpers = HELPERS.iter().map(|it| it.name);
-    let posting = posting::FUNCTIONS.iter().map(|(name, _)| *name);
-    let logins = logins::NATIVE.iter().map(|(name, _)| *name);
     let declaring = DECLARING.iter().map(|it| it.name);
-    declaring.chain(others).chain(helpers).chain(posting).chain(logins).chain(STORAGES)
+    declaring.chain(others).chain(HostFunction::all().map(|it| it.name))
 }
 
 /// Whether there is `kopf.NAME`.

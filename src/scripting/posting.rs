@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{names, text::did_you_mean};
+use super::{functions::Argument, names, text::did_you_mean};
 use crate::logic::{
     object::ObjectRef,
     outcome::RaisedKind,
@@ -43,7 +43,7 @@ const CLASS: &str = "Error";
 /// What options can be named.
 const OPTIONS: &[&str] = &["type", "reason", "message", "backoffs"];
 /// The option of `kopf.exception` that is no data.
-pub(crate) const EXC: &str = "exc";
+const EXC: &str = "exc";
 
 /// An error of a script: its class and its text.
 pub(crate) type Described = (String, String);
@@ -51,11 +51,11 @@ pub(crate) type Described = (String, String);
 /// The arguments of one call, as data.
 pub(crate) struct Arguments {
     /// An object, or lists of objects nested to any depth.
-    pub(crate) objects: Value,
+    objects: Value,
     /// What follows: texts, and maybe a map of options.
-    pub(crate) rest: Vec<Value>,
+    rest: Vec<Value>,
     /// The error, for `kopf.exception`.
-    pub(crate) error: Option<Described>,
+    error: Option<Described>,
 }
 
 /// What an event says before the settings are asked.
@@ -137,16 +137,42 @@ impl Function {
     }
 
     /// Returns what an argument is called in messages: `index` counts those after the objects.
-    pub(crate) fn argument(self, index: usize) -> &'static str {
+    fn argument(self, index: usize) -> &'static str {
         self.positions().get(index).copied().unwrap_or("the options")
     }
 
     /// Returns whether the argument in this place is the error, whatever it is: after the message, unless it is a map of options.
-    pub(crate) fn is_error(self, index: usize, option_names: Option<&[String]>) -> bool {
+    fn is_error(self, index: usize, option_names: Option<&[String]>) -> bool {
         let is_options = option_names.is_some_and(|names| {
             names.iter().all(|it| it == EXC || OPTIONS.contains(&it.as_str()))
         });
         self == Function::Exception && index == self.positions().len() && !is_options
+    }
+
+    /// Reads the arguments of one call.
+    pub(crate) fn arguments(self, given: &[&dyn Argument]) -> Result<Arguments, String> {
+        let place = format!("kopf.{}", self.name());
+        let objects = given.first().map(|it| it.data(&format!("{place}: the object")));
+        let objects = objects.transpose()?.unwrap_or_default();
+        let (mut rest, mut error) = (Vec::new(), None);
+        for (index, argument) in given.iter().skip(1).enumerate() {
+            let place = format!("{place}: `{}`", self.argument(index));
+            if self == Function::Exception {
+                // An error of the host is recognized anywhere.
+                if argument.is_raised() || self.is_error(rest.len(), argument.names().as_deref()) {
+                    error = (!argument.is_nil()).then(|| argument.described()).or(error);
+                    continue;
+                }
+                // An error is no data: it is taken out, and the rest is read.
+                if let Some((exc, options)) = argument.split(EXC, &place)? {
+                    error = Some(exc);
+                    rest.push(options);
+                    continue;
+                }
+            }
+            rest.push(argument.data(&place)?);
+        }
+        Ok(Arguments { objects, rest, error })
     }
 
     /// The texts that may be given without a name, in order.

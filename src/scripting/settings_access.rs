@@ -36,8 +36,19 @@ impl SettingsAccess {
         SettingsAccess { settings, place: Place::All }
     }
 
+    /// Whether both are the same place of the same settings.
+    pub(crate) fn is_at(&self, other: &SettingsAccess) -> bool {
+        let is_place = match (self.place, other.place) {
+            (Place::All, Place::All) => true,
+            (Place::Group(one), Place::Group(other)) => one == other,
+            (Place::Map(one), Place::Map(other)) => std::ptr::eq(one, other),
+            (Place::All | Place::Group(_) | Place::Map(_), _) => false,
+        };
+        is_place && Arc::ptr_eq(&self.settings, &other.settings)
+    }
+
     /// What is at this name; the error says what is there instead.
-    pub(crate) fn get(&self, name: &str) -> Result<Found, String> {
+    pub(crate) fn at_name(&self, name: &str) -> Result<Found, String> {
         match self.place {
             Place::All => configure::group(name).map(|it| self.at(Place::Group(it))),
             Place::Group(group) => {
@@ -56,7 +67,7 @@ impl SettingsAccess {
     }
 
     /// Changes what is at this name.
-    pub(crate) fn set(&self, name: &str, value: Value) -> Result<(), String> {
+    pub(crate) fn change(&self, name: &str, value: Value) -> Result<(), String> {
         match self.place {
             Place::All => {
                 let group = configure::group(name)?;

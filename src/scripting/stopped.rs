@@ -82,7 +82,10 @@ pub(super) fn reasons(stopped: &Stopped) -> Option<StopReasons> {
 }
 
 /// Whether the reason of this name is among them. The error names the nearest known one.
-pub(super) fn contains(reasons: StopReasons, name: &str) -> Result<bool, String> {
+pub(super) fn contains(reasons: StopReasons, name: &Value) -> Result<bool, String> {
+    let Some(name) = name.as_str() else {
+        return Err(format!("stopped.reason: expected the name of a reason, got {name}"));
+    };
     let reason = StopReason::named(name).ok_or_else(|| {
         let near = did_you_mean(&name.to_uppercase(), StopReason::names(), "");
         format!("stopped.reason: there is no reason {name:?}{near}")

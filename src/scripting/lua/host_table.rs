@@ -7,19 +7,16 @@ use mlua::{
 };
 
 use super::{
-    children, declare, hierarchy, library,
+    children, declare, functions, library,
     modules::Modules,
-    natives, posting,
+    natives,
     push::{Shapes, Style},
     raised::{self, HandlerError},
-    views::{self, CtxView},
+    views,
     world::World,
 };
-use crate::logic::{
-    configure::{STORAGES, storage},
-    outcome::RaisedKind,
-};
-use crate::scripting::{logins, names, print, stopped::SLEEP_MAX, text};
+use crate::logic::outcome::RaisedKind;
+use crate::scripting::{names, print, stopped::SLEEP_MAX, text};
 
 /// Built-ins that have no place in a sandbox.
 const REMOVED: [&str; 6] =
@@ -57,12 +54,9 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     let kopf = lua.create_table()?;
     globals.set("kopf", &kopf)?;
     declare::install(lua, &kopf)?;
-    posting::install(lua, &kopf)?;
-    hierarchy::install(lua, &kopf)?;
+    functions::install(lua, &kopf)?;
     add_errors(lua, &kopf)?;
     add_values(lua, &kopf)?;
-    add_storages(lua, &kopf)?;
-    add_logins(lua, &kopf)?;
     #[cfg(test)]
     super::tests::install(lua)?;
     let host = host_functions(lua, modules)?;
@@ -123,41 +117,6 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     kopf.set("copy", lua.create_function(copy)?)?;
     let values = |lua: &Lua, index: LuaValue| views::values(lua, &index);
     kopf.set("values", lua.create_function(values)?)
-}
-
-/// Values for `ctx.settings.persistence`.
-fn add_logins(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
-    let info = |lua: &Lua, fields: LuaValue| {
-        let world = World::of(lua)?;
-        let fields = world.read_as("kopf.ConnectionInfo", &fields)?;
-        let info = logins::connection_info(fields).map_err(mlua::Error::runtime)?;
-        world.push(lua, &info, Style::Mutable)
-    };
-    kopf.set("ConnectionInfo", lua.create_function(info)?)?;
-    for (name, method) in logins::NATIVE {
-        let login = move |lua: &Lua, ctx: LuaValue| {
-            let ctx = ctx.as_userdata().and_then(|it| it.borrow::<CtxView>().ok());
-            match logins::login_with(&method, ctx.as_ref().map(|it| it.invocation())) {
-                Some(login) => World::of(lua)?.push(lua, &login, Style::Mutable),
-                None => Ok(LuaValue::Nil),
-            }
-        };
-        kopf.set(name, lua.create_function(login)?)?;
-    }
-    Ok(())
-}
-
-fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
-    for name in STORAGES {
-        let make = move |lua: &Lua, parameters: LuaValue| {
-            let world = World::of(lua)?;
-            let parameters = world.read_as(&format!("kopf.{name}"), &parameters)?;
-            let made = storage(name, &parameters).map_err(mlua::Error::runtime)?;
-            world.push(lua, &made, Style::Frozen)
-        };
-        kopf.set(name, lua.create_function(make)?)?;
-    }
-    Ok(())
 }
 
 /// What the prelude needs and scripts do not see.

@@ -7,16 +7,13 @@ use mlua::{
     Value as LuaValue, chunk::ChunkMode,
 };
 
-use super::{
-    push::Style,
-    refusal::ServerError,
-    streams,
-    views::{self, Kind},
-    world::World,
-};
+use super::{push::Style, refusal::ServerError, streams, views, world::World};
 use crate::ports::{BoxFuture, Invocation};
-use crate::scripting::library::{
-    self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
+use crate::scripting::{
+    handles::Kind,
+    library::{
+        self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
+    },
 };
 
 /// Makes libraries. Each is made when a script uses it first: most scripts use few.
@@ -270,7 +267,7 @@ fn shape(world: &World, value: &LuaValue) -> Shape {
         LuaValue::UserData(_) if views::is_handled(value) => Shape::Map,
         LuaValue::UserData(view) => match views::kind(view) {
             Some(Kind::List) => Shape::List,
-            Some(Kind::Map | Kind::Text) => Shape::Map,
+            Some(Kind::Map) => Shape::Map,
             None => Shape::Other("an object of the host"),
         },
         LuaValue::LightUserData(_) | LuaValue::Other(_) => Shape::Other("an object of the host"),

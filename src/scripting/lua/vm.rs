@@ -42,7 +42,7 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, ctx, library::Surroundings, refused::Refused};
+use crate::scripting::{LoadError, ctx, handles::Border, library::Surroundings, refused::Refused};
 
 /// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
 const GC_GOAL: i32 = 120;
@@ -130,7 +130,7 @@ impl Vm {
             wait_method: OnceCell::new(),
             streams: Streams::default(),
             leftovers: RefCell::default(),
-            places: Rc::default(),
+            border: Border::of_lua(script.limits.sandbox.memory_limit),
             memos: Arc::clone(&script.memos),
             surroundings: Surroundings::of(&script.terms, &source.name),
             pace: Watchdog::pace(watchdog.meter()),

@@ -32,6 +32,7 @@ use crate::logic::{
 use crate::ports::Invocation;
 use crate::scripting::{
     account::Account,
+    handles::Border,
     leftovers::Leftovers,
     library::{Pace, Surroundings},
     memos::Memos,
@@ -84,8 +85,8 @@ pub(super) struct World {
     pub(super) streams: Streams,
     /// What the script keeps of calls that have ended.
     pub(super) leftovers: RefCell<Leftovers>,
-    /// The bytes of the paths of handles that the VM has.
-    pub(super) places: Rc<Cell<usize>>,
+    /// What handles need to know.
+    pub(super) border: Border,
     /// What the script has put into memos.
     pub(super) memos: Arc<Memos>,
     /// What the libraries know of the script.
@@ -166,17 +167,6 @@ impl World {
     /// How large what is passed or shown may be.
     pub(super) fn text_room(&self) -> Room {
         Room::Text(self.limits.sandbox.string_size)
-    }
-
-    /// The text of what is behind a handle; `name` is what errors call it.
-    pub(super) fn shown(
-        &self,
-        name: &str,
-        text: fn(&Value) -> String,
-        copy: impl FnOnce(&mut Account<'_>) -> Result<Value, Refused>,
-    ) -> mlua::Result<String> {
-        let copied = copy(&mut self.account(self.text_room()));
-        copied.map(|it| text(&it)).map_err(|it| mlua::Error::runtime(it.at(name)))
     }
 
     /// How large what is kept may be.

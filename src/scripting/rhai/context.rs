@@ -1,57 +1,47 @@
-//! `ctx`, the one argument of handlers, with `ctx.logger`, `ctx.patch.fns` and `ctx.settings`.
+//! `ctx`, the one argument of handlers, with `ctx.logger`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use parking_lot::Mutex;
 use rhai::{
-    Array, Dynamic, Engine, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map,
-    NativeCallContext,
+    Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString, Map, NativeCallContext,
 };
 use serde_json::Value;
 
 use super::{
-    api::Constant,
-    conditions::{self, ConditionsView},
-    control::{given, handed, own},
+    control::{given, own},
     errors::problem,
-    index::IndexView,
-    live::Live,
+    handles::{self, Holding, is_handle, is_same_handle},
     present,
     script::Shared,
-    stopped::{self, StopFlag},
-    value::{plain, same, text, to_json, to_refusable},
+    store,
+    value::{same, text, to_json, to_refusable},
     view::{View, register_setter},
 };
-use crate::logic::{outcome::LogLevel, patch::Transformation};
-use crate::ports::{Invocation, Logger, SharedPatch};
+use crate::logic::outcome::LogLevel;
+use crate::ports::{Invocation, Logger};
 use crate::scripting::{
-    ctx::{Kwarg, is_live, kwarg, names, unknown},
-    leftovers::Handle,
-    limits::{FUNCTIONS_MAX, cut, cut_fields, too_many_transformations},
+    ctx::{Kwarg, is_live, known, kwarg, names, unknown},
+    handles::Border,
+    limits::{cut, cut_fields},
     names,
-    settings_access::{Found, SettingsAccess, marker_key, selector_key},
-    text::{not_assignable, of_patch},
+    text::not_assignable,
 };
 
 /// The argument of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Ctx {
     invocation: Arc<Invocation>,
-    /// Trees that are made for this call, so that they are made once.
-    made: Arc<Mutex<BTreeMap<String, Dynamic>>>,
+    /// Trees and handles that are made for this call, so that they are made once.
+    made: Arc<Mutex<Vec<Made>>>,
 }
+
+/// A field and its value.
+type Made = (Cow<'static, str>, Dynamic);
 
 /// `ctx.logger`
 #[derive(Clone, Debug)]
 struct ScriptLogger(Logger);
-
-/// `ctx.patch.fns`
-#[derive(Clone, Debug)]
-struct Transformations(Handle<SharedPatch>);
-
-/// `ctx.settings`, one of its groups, or a setting that is a map.
-#[derive(Clone, Debug)]
-pub(super) struct SettingsView(SettingsAccess);
 
 /// The object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
 pub(super) fn handled(value: &Dynamic) -> Option<Value> {
@@ -72,36 +62,30 @@ impl Ctx {
     }
 
     /// The call it belongs to.
-    pub(super) fn invocation(&self) -> &Invocation {
+    pub(super) fn invocation(&self) -> &Arc<Invocation> {
         &self.invocation
     }
 
     fn get(&self, name: &str) -> Dynamic {
+        if let Some((_, made)) = self.made.lock().iter().find(|(it, _)| **it == *name) {
+            return made.clone();
+        }
         if is_live(name) || matches!(name, "event" | "conditions") {
             present::parse(&self.invocation);
         }
-        match kwarg(&self.invocation, name) {
+        match kwarg(&self.invocation, name, &Border::RHAI) {
             Kwarg::Absent => Dynamic::UNIT,
             Kwarg::Value(value) => View::tree(Arc::new(value)),
             Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
-            Kwarg::Tree(tree) => self.once(name, || View::shared(tree)),
-            Kwarg::Patch(patch) => Dynamic::from(Live::patch(Handle::new(patch, &self.invocation))),
-            Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
-            Kwarg::Conditions(it) => {
-                Dynamic::from(ConditionsView(Handle::new(it, &self.invocation)))
-            }
+            Kwarg::Tree(tree) => self.kept(name, View::shared(tree)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
-            Kwarg::Index(index) => Dynamic::from(IndexView(index)),
-            Kwarg::Settings(cause) => {
-                Dynamic::from(SettingsView(SettingsAccess::new(cause.settings)))
-            }
-            Kwarg::Stopped(stopped) => Dynamic::from(StopFlag(stopped)),
+            Kwarg::Handle(handle) => self.kept(name, handle.wrap(Holding)),
         }
     }
 
-    fn once(&self, name: &str, make: impl FnOnce() -> Dynamic) -> Dynamic {
-        let mut made = self.made.lock();
-        made.entry(name.to_owned()).or_insert_with(make).clone()
+    fn kept(&self, name: &str, made: Dynamic) -> Dynamic {
+        self.made.lock().push((known(name), made.clone()));
+        made
     }
 
     /// Refuses every change. Rhai assigns parts back after something in them was assigned; that is none.
@@ -110,22 +94,13 @@ impl Ctx {
             return Err(problem(not_assignable(name)));
         }
         let present = self.get(name);
-        if let (Some(present), Some(value)) =
-            (present.read_lock::<IndexView>(), value.read_lock::<IndexView>())
-            && present.0.is(&value.0)
-        {
-            return Ok(());
-        }
-        let unchanged = match (present.read_lock::<Live>(), value.read_lock::<Live>()) {
-            (Some(present), Some(value)) => present.is(&value),
-            (Some(_), None) | (None, Some(_)) => false,
+        let unchanged = if is_handle(&present) || is_handle(value) {
+            is_same_handle(&present, value)
+        } else {
             // A part is assigned back as it is; a map in its place would be a change that is lost.
-            (None, None) => present.is::<View>() == value.is::<View>() && same(&present, value),
+            present.is::<View>() == value.is::<View>() && same(&present, value)
         };
-        if unchanged {
-            return Ok(());
-        }
-        Err(problem(not_assignable(name)))
+        if unchanged { Ok(()) } else { Err(problem(not_assignable(name))) }
     }
 }
 
@@ -165,65 +140,6 @@ fn structured(fields: &Map) -> serde_json::Map<String, Value> {
     cut_fields(fields.iter().map(|(key, value)| (key.to_string(), json(key, value))).collect())
 }
 
-impl SettingsView {
-    /// All values from here on.
-    pub(super) fn json(&self) -> Value {
-        self.0.json()
-    }
-
-    fn get(&self, name: &str) -> Result<Dynamic, Box<EvalAltResult>> {
-        Ok(match self.0.get(name).map_err(problem)? {
-            Found::Place(place) => Dynamic::from(SettingsView(place)),
-            Found::Value(value) => plain(&value),
-        })
-    }
-
-    fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
-        if value.is::<SettingsView>() {
-            // Rhai assigns a group back after something in it was assigned.
-            return Ok(());
-        }
-        handed(|| {
-            let value = to_json(&format!("settings: {name}"), value).map_err(problem)?;
-            self.0.set(name, value).map_err(problem)
-        })
-    }
-
-    fn keys(&self) -> Array {
-        let fields = self.json();
-        fields.as_object().into_iter().flatten().map(|(name, _)| name.into()).collect()
-    }
-}
-
-/// A resource selector as the key of a map: a list of its parts.
-fn of_parts(parts: Array) -> Result<String, Box<EvalAltResult>> {
-    to_json("the key", &parts.into()).and_then(|it| selector_key(&it)).map_err(problem)
-}
-
-/// A marker as the key of a map.
-fn of_marker(marker: &Constant) -> Result<String, Box<EvalAltResult>> {
-    marker_key(marker.shown()).map_err(problem)
-}
-
-fn register_settings(engine: &mut Engine) {
-    register_setter(engine, SettingsView::set);
-    let shown = |it: SettingsView| of_patch(&it.json());
-    engine
-        .register_type_with_name::<SettingsView>("settings")
-        .register_indexer_get(|it: &mut SettingsView, name: ImmutableString| it.get(&name))
-        .register_indexer_get(|it: &mut SettingsView, key: Array| it.get(&of_parts(key)?))
-        .register_indexer_set(|it: &mut SettingsView, key: Array, value: Dynamic| {
-            it.set(&of_parts(key)?, &value)
-        })
-        .register_indexer_get(|it: &mut SettingsView, key: Constant| it.get(&of_marker(&key)?))
-        .register_indexer_set(|it: &mut SettingsView, key: Constant, value: Dynamic| {
-            it.set(&of_marker(&key)?, &value)
-        })
-        .register_fn("keys", |it: SettingsView| it.keys())
-        .register_fn("to_string", shown)
-        .register_fn("print", shown);
-}
-
 /// Teaches an engine `ctx` and its parts that are no data.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     engine
@@ -249,11 +165,9 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
                 ctx.set(name, &value)
             });
     }
-    register_settings(engine);
-    stopped::register(engine);
-    conditions::register(engine);
+    handles::register(engine, shared);
+    store::register(engine);
     register_logger(engine);
-    register_patch(engine, shared);
 }
 
 fn register_logger(engine: &mut Engine) {
@@ -283,43 +197,6 @@ fn register_logger(engine: &mut Engine) {
                 logger.log(level, &message, Some(&fields));
             });
     }
-}
-
-/// The indexers of live documents are here because `patch.fns` needs the functions of the script.
-fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
-    let append = {
-        let shared = Arc::clone(shared);
-        move |fns: &Transformations, function: &FnPtr| {
-            let mut patch = fns.0.lock();
-            if patch.transformations.len() >= FUNCTIONS_MAX {
-                return Err(problem(too_many_transformations()));
-            }
-            let function = shared.functions.refer(function);
-            given(|| patch.transformations.push(Transformation::Scripted(function)));
-            Ok(())
-        }
-    };
-    register_setter(engine, |live: &Live, key, value| {
-        if value.is::<Transformations>() { Ok(()) } else { live.set(key, value) }
-    });
-    let (push, plus, add) = (append.clone(), append.clone(), append.clone());
-    engine
-        .register_indexer_get(|live: &mut Live, key: ImmutableString| match live.top_of_patch() {
-            Some(patch) if key == "fns" => Dynamic::from(Transformations(patch.clone())),
-            Some(_) | None => live.get(&key),
-        })
-        .register_type_with_name::<Transformations>("patch.fns")
-        .register_fn("append", move |fns: Transformations, function: FnPtr| append(&fns, &function))
-        .register_fn("push", move |fns: Transformations, function: FnPtr| push(&fns, &function))
-        .register_fn("+", move |fns: Transformations, function: FnPtr| {
-            plus(&fns, &function).map(|()| fns)
-        })
-        .register_fn("+=", move |fns: &mut Transformations, function: FnPtr| add(fns, &function))
-        .register_fn("len", |fns: Transformations| {
-            let patch = fns.0.lock();
-            let scripted = |it: &&Transformation| matches!(it, Transformation::Scripted(_));
-            i64::try_from(patch.transformations.iter().filter(scripted).count()).unwrap_or(i64::MAX)
-        });
 }
 
 /// A value that a filter is asked about.

@@ -17,7 +17,6 @@ use tokio::{
 };
 
 use super::{
-    errors::problem,
     kept::{Hold, Kept},
     ledger::Ledger,
     link::Link,
@@ -27,8 +26,8 @@ use super::{
 };
 use crate::heap;
 use crate::logic::outcome::Ended;
-use crate::ports::{BoxFuture, Document, Invocation, Stopped};
-use crate::scripting::{limits, memos::Memos, refused::Room, running_time::running_time, stopped};
+use crate::ports::{BoxFuture, Invocation, Stopped};
+use crate::scripting::{memos::Memos, refused::Room, running_time::running_time, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -125,9 +124,6 @@ pub(super) struct Control {
     operations: Cell<u64>,
     /// What the thread held at the begin of the present turn.
     held: Cell<isize>,
-    /// The bytes of its patch and of its memo as JSON, known from above: what they were at the last look, and what was put in
-    /// since. `None`: not looked at yet.
-    weights: [Cell<Option<usize>>; 2],
     /// Why the call ends. Once it has to end, every further step is refused.
     ended: Cell<Option<Abort>>,
 }
@@ -172,7 +168,6 @@ impl Control {
             seen: Cell::default(),
             operations: Cell::new(0),
             held: Cell::new(0),
-            weights: Default::default(),
             ended: Cell::new(None),
         }
     }
@@ -413,63 +408,6 @@ pub(super) fn own<T: Clone>(original: T) -> T {
     own
 }
 
-/// What a call changes bit by bit.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Whole {
-    Patch,
-    Memo,
-}
-
-/// Admits something to the patch or the memo of the running call; `measure` tells what is in it besides, which takes its time.
-///
-/// # Errors
-/// It would be too large as a whole.
-pub(super) fn admit(
-    whole: Whole,
-    more: usize,
-    measure: impl FnOnce() -> usize,
-) -> Result<(), Box<EvalAltResult>> {
-    CURRENT.with_borrow(|current| {
-        let Some(control) = current else { return Ok(()) };
-        let limit = control.common.result_size;
-        let [patch, memo] = &control.weights;
-        let (weight, name) = match whole {
-            Whole::Patch => (patch, "the patch"),
-            Whole::Memo => (memo, "the memo"),
-        };
-        let known = weight.get().map(|it| it.saturating_add(more)).filter(|it| *it <= limit);
-        let total = known.unwrap_or_else(|| measure().saturating_add(more));
-        if total > limit {
-            return Err(problem(limits::too_large_together(name, limit, total)));
-        }
-        weight.set(Some(total));
-        Ok(())
-    })
-}
-
-/// Runs a change that puts something into a memo, whose memory counts for itself.
-///
-/// # Errors
-/// The memos are full, or the change fails.
-pub(super) fn remember<T>(
-    memo: &Document,
-    change: impl FnOnce() -> Result<T, Box<EvalAltResult>>,
-) -> Result<T, Box<EvalAltResult>> {
-    with_memos(Memos::admit).unwrap_or(Ok(())).map_err(problem)?;
-    let before = heap::held();
-    let changed = handed(change)?;
-    with_memos(|it| it.charge(memo, heap::held().wrapping_sub(before)));
-    Ok(changed)
-}
-
-/// Runs a change that takes something out of a memo: also when the memos are full.
-pub(super) fn forget<T>(memo: &Document, change: impl FnOnce() -> T) -> T {
-    let before = heap::held();
-    let changed = given(change);
-    with_memos(|it| it.charge(memo, heap::held().wrapping_sub(before)));
-    changed
-}
-
 /// The most bytes of a value that the running call keeps in the host, and of one that it passes.
 pub(super) fn rooms() -> (Room, Room) {
     /// Of calls that nobody controls.
@@ -494,7 +432,7 @@ pub(super) fn admit_to_index(call: &Invocation, result: &Ended) -> Result<(), St
     given(|| with_memos(|it| it.admit_to_index(call, result))).unwrap_or(Ok(()))
 }
 
-fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {
+pub(super) fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| ask(&it.common.ledger.memos)))
 }
 

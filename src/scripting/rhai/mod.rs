@@ -3,24 +3,22 @@
 
 mod api;
 mod builtins;
-mod conditions;
 mod context;
 mod control;
 mod errors;
 mod functions;
-mod index;
+mod handles;
 mod kept;
 mod ledger;
 mod link;
-mod live;
 mod modules;
 mod pool;
 mod present;
 mod runner;
 mod script;
 mod shadowed;
-mod stopped;
 mod stopwatch;
+mod store;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -19,8 +19,7 @@ use super::{
     control, errors,
     errors::{Sources, problem},
     functions::Functions,
-    index::{self, IndexView, StoreView},
-    live::{self, Live},
+    handles,
     modules::Modules,
     shadowed, value,
     view::{self, View},
@@ -198,9 +197,7 @@ impl Shared {
         !value.is_shared()
             && (value.is::<Ctx>()
                 || value.is::<View>()
-                || value.is::<Live>()
-                || value.is::<IndexView>()
-                || value.is::<StoreView>()
+                || handles::is_handle(value)
                 || api::is_library(value))
             && !assigned()
     }
@@ -269,8 +266,6 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     builtins::register(&mut engine);
     value::register(&mut engine);
     view::register(&mut engine);
-    live::register(&mut engine);
-    index::register(&mut engine);
     context::register(&mut engine, shared);
     api::register(&mut engine, shared);
     engine

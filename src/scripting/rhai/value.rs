@@ -5,16 +5,7 @@
 use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
-use super::{
-    api::ServerError,
-    conditions::ConditionsView,
-    context::SettingsView,
-    control, errors,
-    index::{IndexView, StoreView},
-    live::Live,
-    stopped::Reasons,
-    view::View,
-};
+use super::{api::ServerError, control, errors, handles, view::View};
 use crate::scripting::{
     account::{Account, Deadline},
     limits,
@@ -71,8 +62,12 @@ pub(super) fn to_kept(name: &str, value: &Dynamic, around: usize) -> Result<Valu
 
 /// The JSON of a value that is passed to the host, or why there is none.
 pub(super) fn to_refusable(value: &Dynamic) -> Result<Value, Refused> {
-    let (_, room) = control::rooms();
-    convert(value, 0, &mut Account::new(room, 0, &Running))
+    convert(value, 0, &mut account())
+}
+
+/// The account of a value that is passed or shown.
+pub(super) fn account() -> Account<'static> {
+    Account::new(control::rooms().1, 0, &Running)
 }
 
 /// The JSON of a value, if there is one.
@@ -123,14 +118,8 @@ fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<V
     if let Some(view) = value.read_lock::<View>() {
         return view.copy(account, depth);
     }
-    if let Some(live) = value.read_lock::<Live>() {
-        return live.copy(account, depth);
-    }
-    if let Some(index) = value.read_lock::<IndexView>() {
-        return index.copy(account, depth);
-    }
-    if let Some(store) = value.read_lock::<StoreView>() {
-        return store.copy(account, depth);
+    if let Some(copied) = handles::copy(value, account, depth) {
+        return copied;
     }
     let Some(content) = small(value) else {
         let problem = if value.is_fnptr() {
@@ -169,16 +158,7 @@ fn scalar(value: &Dynamic) -> Option<Result<Value, Refused>> {
 
 /// What is behind handles that make their data when they are asked.
 fn small(value: &Dynamic) -> Option<Value> {
-    if let Some(error) = value.read_lock::<ServerError>() {
-        return Some(error.0.message.as_str().into());
-    }
-    if let Some(settings) = value.read_lock::<SettingsView>() {
-        return Some(settings.json());
-    }
-    if let Some(reasons) = value.read_lock::<Reasons>() {
-        return Some(reasons.json());
-    }
-    value.read_lock::<ConditionsView>().map(|it| it.json())
+    value.read_lock::<ServerError>().map(|it| it.0.message.as_str().into())
 }
 
 /// The text of a value as `print` shows it: strings as they are, data as compact JSON.

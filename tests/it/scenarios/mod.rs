@@ -46,6 +46,7 @@ scenarios! {
     filters_everywhere
     filters_of_changes
     grants
+    held_levels
     hierarchies
     ids
     indexes

@@ -12,15 +12,11 @@ use mlua::{
 };
 use serde_json::{Map, Value};
 
-use super::{
-    conditions::ConditionsView, index::IndexView, logger::LoggerView, memo::MemoView,
-    patch::PatchView, settings::SettingsView, stopped::StoppedView,
-};
+use super::{Viewing, logger::LoggerView};
 use crate::logic::object::Object;
 use crate::ports::Invocation;
 use crate::scripting::{
     ctx::{self, Kwarg},
-    leftovers::Handle,
     lua::{push::Style, world::World},
     text,
 };
@@ -44,7 +40,7 @@ impl CtxView {
     }
 
     /// The call it belongs to.
-    pub(in crate::scripting::lua) fn invocation(&self) -> &Invocation {
+    pub(in crate::scripting::lua) fn invocation(&self) -> &Arc<Invocation> {
         &self.invocation
     }
 
@@ -76,7 +72,7 @@ impl CtxView {
     fn make(&self, lua: &Lua, name: &str) -> mlua::Result<LuaValue> {
         let world = World::of(lua)?;
         let frozen = |value: &Value| world.push(lua, value, Style::Frozen);
-        match ctx::kwarg(&self.invocation, name) {
+        match ctx::kwarg(&self.invocation, name, &world.border) {
             Kwarg::Absent => match ctx::unknown(&self.invocation, name) {
                 Some(unknown) => Err(mlua::Error::runtime(unknown)),
                 None => Ok(LuaValue::Nil),
@@ -88,13 +84,10 @@ impl CtxView {
                 frozen(part.filter(|it| it.is_object()).unwrap_or(&empty))
             }),
             Kwarg::Tree(tree) => world.pushed.table(&tree, None, || frozen(&tree)),
-            Kwarg::Patch(patch) => view(lua, PatchView::root(self.handle(patch), self.body())),
-            Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
-            Kwarg::Conditions(it) => view(lua, ConditionsView(self.handle(it))),
-            Kwarg::Logger(logger) => view(lua, LoggerView(logger)),
-            Kwarg::Index(index) => view(lua, IndexView(index)),
-            Kwarg::Settings(cause) => view(lua, SettingsView::root(cause.settings)),
-            Kwarg::Stopped(stopped) => view(lua, StoppedView(stopped)),
+            Kwarg::Logger(logger) => {
+                lua.create_userdata(LoggerView(logger)).map(LuaValue::UserData)
+            }
+            Kwarg::Handle(handle) => handle.wrap(Viewing(lua)),
         }
     }
 
@@ -108,14 +101,6 @@ impl CtxView {
             fields.raw_set(&**index.id(), self.field(lua, index.id())?)?;
         }
         Ok((lua.globals().get("next")?, LuaValue::Table(fields)))
-    }
-
-    fn handle<T>(&self, part: T) -> Handle<T> {
-        Handle::new(part, &self.invocation)
-    }
-
-    fn body(&self) -> Arc<Value> {
-        self.object().map(|it| Arc::clone(it.body())).unwrap_or_default()
     }
 
     /// The object it is about.
@@ -145,8 +130,4 @@ impl UserData for CtxView {
             },
         );
     }
-}
-
-fn view(lua: &Lua, view: impl UserData + 'static) -> mlua::Result<LuaValue> {
-    lua.create_userdata(view).map(LuaValue::UserData)
 }

@@ -1,40 +1,269 @@
-//! Objects of the host in scripts: `ctx` and the parts of it that are alive.
+//! Objects of the host in scripts: `ctx`, and the handles of `scripting/handles`.
 
-mod conditions;
 mod ctx;
-mod index;
 mod logger;
-mod memo;
-mod patch;
-mod place;
-mod settings;
-mod stopped;
-mod tally;
 
-use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
+use std::cell::RefCell;
+
+use futures::FutureExt as _;
+use mlua::{
+    AnyUserData, Function as LuaFunction, Lua, MetaMethod, MultiValue, UserData, UserDataFields,
+    UserDataMethods, UserDataRef, Value as LuaValue,
+};
 use serde_json::Value;
 
-use self::{
-    conditions::ConditionsView, memo::MemoView, patch::PatchView, settings::SettingsView,
-    stopped::ReasonsView,
-};
-pub(super) use self::{
-    ctx::CtxView,
-    index::{item, values},
-    stopped::wait,
-};
+pub(super) use self::ctx::CtxView;
 use super::{push::Style, refusal::ServerError, world::World};
-use crate::scripting::{account::Account, refused::Refused};
+use crate::ports::Index;
+use crate::scripting::{
+    account::Account,
+    handles::{
+        self, AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use,
+        Wrap, for_each_type,
+    },
+    memos::Memos,
+    names,
+    refused::Refused,
+    stopped,
+    surface::Language,
+    text,
+    values::{HostValue, Key, Passed},
+};
 
-/// A copy of what is behind a handle, if it is not too large or too deep.
-type Copied = Result<Value, Refused>;
+/// A handle as a value of the language.
+///
+/// Every object is true in Lua, the stop flag too: `if ctx.stopped()` asks, `if ctx.stopped` does not.
+pub(super) struct View<H>(H);
 
-/// What is behind a handle, as data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    List,
-    Map,
-    Text,
+/// The function and the first argument of a loop.
+type Walk = (LuaFunction, LuaValue);
+
+impl<H: HandleType> UserData for View<H> {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, H::TYPE);
+        for name in H::FIELDS {
+            fields.add_field_method_get(*name, move |lua, view| {
+                native(lua, view.0.get(&Key::Name(name)).map_err(mlua::Error::runtime)?)
+            });
+        }
+        if H::USE == Use::Wait {
+            let wait = |lua: &Lua, _: &Self| Ok(World::of(lua)?.wait_method.get().cloned());
+            fields.add_field_method_get("wait", wait);
+        }
+    }
+
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        for method in H::METHODS.iter().filter(|it| it.only != Some(Language::Rhai)) {
+            methods.add_method(method.name, move |lua, view, given: MultiValue| {
+                call(lua, &view.0, method, &given)
+            });
+        }
+        if H::KEYS != Keys::None {
+            methods.add_meta_method(MetaMethod::Index, |lua, view, key: LuaValue| {
+                with_key::<H, _>(lua, &key, |key| look_up(lua, &view.0, key))
+            });
+            methods.add_meta_method(
+                MetaMethod::NewIndex,
+                |lua, view, (key, value): (LuaValue, LuaValue)| {
+                    let passed = LuaPassed { world: &*World::of(lua)?, value: &value };
+                    with_key::<H, _>(lua, &key, |key| {
+                        view.0.set(key, &passed).map_err(mlua::Error::runtime)
+                    })
+                },
+            );
+        }
+        if H::USE == Use::Append {
+            methods.add_method("append", |lua, view, function: LuaFunction| {
+                let world = World::of(lua)?;
+                let name = function.info().name.unwrap_or_default();
+                let function = world.functions.lend(world.script, &function, &name);
+                view.0.append(function).map_err(mlua::Error::runtime)
+            });
+        }
+        if H::USE == Use::Wait {
+            methods.add_meta_method(MetaMethod::Call, |_, view, ()| Ok(view.0.is_set()));
+            methods.add_meta_method(MetaMethod::Eq, |_, view, other: UserDataRef<Self>| {
+                Ok(view.0.is(&other.0))
+            });
+        } else {
+            methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.0.len()));
+            methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| {
+                walk(lua, view.0.clone().into())
+            });
+        }
+        methods.add_meta_method(MetaMethod::ToString, |lua, view, ()| {
+            let world = World::of(lua)?;
+            let text = view.0.text(&mut world.account(world.text_room()));
+            text.map_err(mlua::Error::runtime)
+        });
+        if H::IS_TEXT {
+            methods.add_meta_function(MetaMethod::Concat, |_, (a, b): (LuaValue, LuaValue)| {
+                Ok(format!("{}{}", a.to_string()?, b.to_string()?))
+            });
+        }
+    }
+}
+
+/// A value of the host in Lua.
+fn native(lua: &Lua, value: HostValue) -> mlua::Result<LuaValue> {
+    let data = |value: &Value| {
+        if value.is_null() {
+            return Ok(LuaValue::NULL);
+        }
+        World::of(lua)?.push(lua, value, Style::Frozen)
+    };
+    match value {
+        HostValue::Nil => Ok(LuaValue::Nil),
+        HostValue::Json(value) | HostValue::Changed { after: value, .. } => data(&value),
+        HostValue::Tree(tree) => data(&tree),
+        HostValue::Handle(handle) => handle.wrap(Viewing(lua)),
+    }
+}
+
+/// Makes views of handles.
+struct Viewing<'a>(&'a Lua);
+
+impl Wrap for Viewing<'_> {
+    type Wrapped = mlua::Result<LuaValue>;
+
+    fn wrap<H: HandleType>(self, handle: H) -> Self::Wrapped {
+        self.0.create_userdata(View(handle)).map(LuaValue::UserData)
+    }
+}
+
+/// Looks something up by a key of the language.
+fn with_key<H: HandleType, T>(
+    lua: &Lua,
+    key: &LuaValue,
+    look: impl FnOnce(&Key<'_>) -> mlua::Result<T>,
+) -> mlua::Result<T> {
+    let name = key.as_string().and_then(|it| it.to_str().ok());
+    let key = match (&name, key) {
+        (Some(name), _) => Key::Name(name),
+        // Lists begin with 1.
+        (None, LuaValue::Integer(it)) => {
+            Key::Place(*it, usize::try_from(*it).ok().and_then(|it| it.checked_sub(1)))
+        }
+        (None, _) if H::KEYS == Keys::Selectors && key.is_table() => {
+            Key::Data(World::of(lua)?.read_as("the key", key)?)
+        }
+        (None, _) if H::KEYS == Keys::Selectors && key.is_userdata() => {
+            Key::Marker(key.to_string()?)
+        }
+        (None, _) if H::KEYS == Keys::Any && !key.is_nil() => {
+            Key::Data(World::of(lua)?.read_as("the key of an index", key)?)
+        }
+        (None, _) => Key::Other(key.type_name()),
+    };
+    look(&key)
+}
+
+/// What is at a key.
+fn look_up(lua: &Lua, handle: &dyn Handle, key: &Key<'_>) -> mlua::Result<LuaValue> {
+    let mut found = handle.get(key);
+    if found.is_err() && World::of(lua)?.border.take_refusal() {
+        // Handles that nobody has any more are still there until they are collected.
+        lua.gc_collect()?;
+        found = handle.get(key);
+    }
+    native(lua, found.map_err(mlua::Error::runtime)?)
+}
+
+/// Calls a method of a handle.
+fn call<H: HandleType>(
+    lua: &Lua,
+    handle: &H,
+    method: &Method<H>,
+    given: &MultiValue,
+) -> mlua::Result<LuaValue> {
+    let (_, most) = method.arguments;
+    if given.len() > most {
+        let told = names::unknown_method(H::TYPE, method.name, Language::Lua);
+        return Err(mlua::Error::runtime(told.unwrap_or_default()));
+    }
+    let world = World::of(lua)?;
+    let read = given.iter().map(|it| world.read_as(method.shown, it));
+    let mut arguments = read.collect::<mlua::Result<Vec<_>>>()?;
+    arguments.resize(most, Value::Null);
+    native(lua, (method.body)(handle, &arguments).map_err(mlua::Error::runtime)?)
+}
+
+/// What a loop over a handle calls.
+fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
+    if let Some(items) = handle.snapshot() {
+        let items = World::of(lua)?.push(lua, &items.into(), Style::Frozen)?;
+        return Ok((lua.globals().get("next")?, items));
+    }
+    let next = if handle.kind() == Some(Kind::List) {
+        let places = RefCell::new(0..handle.len());
+        lua.create_function(move |lua, _: MultiValue| {
+            let place = places.borrow_mut().next();
+            let Some(place) = place else { return Ok((None, LuaValue::Nil)) };
+            let number = i64::try_from(place + 1).unwrap_or(i64::MAX);
+            let item = look_up(lua, &*handle, &Key::Place(number, Some(place)))?;
+            Ok((Some(number), item))
+        })?
+    } else {
+        let keys = RefCell::new(handle.keys());
+        lua.create_function(move |lua, _: MultiValue| {
+            loop {
+                let key = keys.borrow_mut().next();
+                let Some(key) = key else { return Ok((LuaValue::Nil, LuaValue::Nil)) };
+                let mut item = look_up(lua, &*handle, &Key::of(&key))?;
+                // Nil is the end of a loop: what is there without a value is null, and what has just gone is passed over.
+                if item.is_nil() && handle.has(&Key::of(&key)).is_ok_and(|it| it) {
+                    item = LuaValue::NULL;
+                }
+                if !item.is_nil() {
+                    return Ok((native(lua, HostValue::Json(key))?, item));
+                }
+            }
+        })?
+    };
+    Ok((next, LuaValue::Nil))
+}
+
+/// A value that a script passes.
+pub(super) struct LuaPassed<'a> {
+    pub(super) world: &'a World,
+    pub(super) value: &'a LuaValue,
+}
+
+impl Passed for LuaPassed<'_> {
+    fn is_nil(&self) -> bool {
+        self.value.is_nil()
+    }
+
+    fn data(&self, name: &str) -> Result<Value, String> {
+        self.world.read(self.value, None).map_err(|it| it.at(name))
+    }
+
+    fn kept(&self, name: &str, like: Option<&Value>, around: usize) -> Result<Value, String> {
+        self.world.read_kept(self.value, like, around).map_err(|it| it.at(name))
+    }
+
+    fn room(&self) -> usize {
+        self.world.room().bytes()
+    }
+
+    fn memos(&self, use_them: &mut dyn FnMut(&Memos)) {
+        use_them(&self.world.memos);
+    }
+}
+
+/// The handle in an object, if there is one.
+fn handle(object: &AnyUserData) -> Option<AnyHandle> {
+    struct Find<'a>(&'a AnyUserData, Option<AnyHandle>);
+    impl ForEachType for Find<'_> {
+        fn visit<H: HandleType>(&mut self) {
+            if self.1.is_none() && self.0.is::<View<H>>() {
+                self.1 = self.0.borrow::<View<H>>().ok().map(|it| it.0.clone().into());
+            }
+        }
+    }
+    let mut find = Find(object, None);
+    for_each_type(&mut find);
+    find.1
 }
 
 /// Copies the content of a view, which has so many levels of a value around it; `None` if the object has none.
@@ -42,43 +271,16 @@ pub(super) fn copy(
     object: &AnyUserData,
     account: &mut Account<'_>,
     depth: usize,
-) -> Option<Copied> {
-    if let Ok(view) = object.borrow::<PatchView>() {
-        return Some(view.copy(account, depth));
-    }
+) -> Option<Result<Value, Refused>> {
     if let Ok(error) = object.borrow::<ServerError>() {
         return Some(account.copy(&error.0.message.as_str().into(), depth));
     }
-    if let Ok(view) = object.borrow::<SettingsView>() {
-        return Some(account.copy(&view.json(), depth));
-    }
-    if let Ok(view) = object.borrow::<ReasonsView>() {
-        return Some(account.copy(&view.json(), depth));
-    }
-    if let Ok(view) = object.borrow::<ConditionsView>() {
-        return Some(account.copy(&view.json(), depth));
-    }
-    if let Ok(view) = object.borrow::<MemoView>() {
-        return Some(view.copy(account, depth));
-    }
-    index::copy(object, account, depth)
+    handle(object).filter(|it| it.kind().is_some()).map(|it| it.copy(account, depth))
 }
 
 /// What is behind a handle, without a copy; `None` if it is no data.
 pub(super) fn kind(object: &AnyUserData) -> Option<Kind> {
-    if let Ok(view) = object.borrow::<MemoView>() {
-        return Some(view.kind());
-    }
-    if object.is::<ServerError>() {
-        return Some(Kind::Text);
-    }
-    if object.is::<ReasonsView>() || object.is::<ConditionsView>() {
-        return Some(Kind::List);
-    }
-    if object.is::<PatchView>() || object.is::<SettingsView>() {
-        return Some(Kind::Map);
-    }
-    index::kind(object)
+    if object.is::<ServerError>() { Some(Kind::Map) } else { handle(object)?.kind() }
 }
 
 /// A copy of what is behind a handle for Lua; null if the object is no data.
@@ -102,43 +304,52 @@ pub(super) fn is_handled(value: &LuaValue) -> bool {
 }
 
 /// What `pairs` of a view gives.
-pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunction, LuaValue)> {
-    if let Ok(view) = object.borrow::<PatchView>() {
-        return view.iterate(lua);
-    }
-    if let Ok(view) = object.borrow::<SettingsView>() {
-        return view.iterate(lua);
-    }
+pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<Walk> {
     if let Ok(ctx) = object.borrow::<CtxView>() {
         return ctx.iterate(lua);
     }
-    if let Ok(reasons) = object.borrow::<ReasonsView>() {
-        return reasons.iterate(lua);
-    }
-    if let Ok(view) = object.borrow::<ConditionsView>() {
-        return view.iterate(lua);
-    }
-    if let Some(walk) = index::iterate(lua, object) {
-        return walk;
-    }
-    match object.borrow::<MemoView>() {
-        Ok(view) => view.iterate(lua),
-        Err(_) => Err(mlua::Error::runtime("this value has no items to iterate")),
+    match handle(object).filter(|it| it.kind().is_some()) {
+        Some(handle) => walk(lua, handle),
+        None => Err(mlua::Error::runtime("this value has no items to iterate")),
     }
 }
 
-/// A key of a view as a step of a path.
-fn step(key: &LuaValue) -> mlua::Result<String> {
-    if let LuaValue::String(it) = key {
-        return Ok(it.to_str()?.to_owned());
-    }
-    if let LuaValue::Integer(it) = key {
-        return Ok(it.to_string());
-    }
-    Err(mlua::Error::runtime(format!("a key must be a string, not a {}", key.type_name())))
+/// What the method `wait` begins with; the prelude does the rest.
+pub(super) fn wait(
+    lua: &Lua,
+    (view, timeout): (UserDataRef<View<StopFlag>>, LuaValue),
+) -> mlua::Result<()> {
+    let world = World::of(lua)?;
+    let timeout = world.read_as("stopped.wait", &timeout)?;
+    let wait = stopped::wait(&view.0, stopped::timeout(&timeout).map_err(mlua::Error::runtime)?);
+    world.wait_for(wait.map(|it| Ok(MultiValue::from_iter([LuaValue::Boolean(it)]))));
+    Ok(())
 }
 
-/// `a.b.c` for messages.
-fn dotted(root: &str, path: &[String]) -> String {
-    std::iter::once(root).chain(path.iter().map(String::as_str)).collect::<Vec<_>>().join(".")
+/// One step of a path into something that is too large to be converted, where places count from 0; `None` if it is not.
+pub(super) fn item(
+    lua: &Lua,
+    object: &AnyUserData,
+    step: &LuaValue,
+) -> Option<mlua::Result<LuaValue>> {
+    let is_large = object.is::<View<Index>>() || object.is::<View<Store>>();
+    let handle = handle(object).filter(|_| is_large)?;
+    let found = || {
+        let step = World::of(lua)?.read_as("the key of an index", step)?;
+        native(lua, handle.step(&step).unwrap_or(HostValue::Nil))
+    };
+    Some(found())
+}
+
+/// `kopf.values`
+pub(super) fn values(lua: &Lua, object: &LuaValue) -> mlua::Result<LuaValue> {
+    if let LuaValue::UserData(object) = object {
+        if let Ok(view) = object.borrow::<View<Index>>() {
+            return native(lua, handles::values(&view.0));
+        }
+        if object.is::<View<Store>>() {
+            return Ok(LuaValue::UserData(object.clone()));
+        }
+    }
+    Err(mlua::Error::runtime(text::NO_INDEX))
 }

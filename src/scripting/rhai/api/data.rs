@@ -10,8 +10,7 @@ use crate::scripting::{
     rhai::{
         control::{self, Until},
         errors::problem,
-        index::{self, IndexView, StoreView},
-        live::Live,
+        handles, store,
         value::{plain, to_json},
         view::View,
     },
@@ -31,7 +30,7 @@ pub(super) fn functions() -> Vec<HostFn> {
             Ok(Dynamic::from_array(spread(arguments)))
         }),
         HostFn::new("values", 1..=1, |_, arguments| {
-            index::values(&arguments.into_iter().next().unwrap_or_default())
+            store::values(&arguments.into_iter().next().unwrap_or_default())
         }),
         HostFn::new("get", 2..=3, |_, arguments| {
             let mut arguments = arguments.into_iter();
@@ -95,20 +94,14 @@ fn item(value: &Dynamic, step: &Dynamic) -> Dynamic {
         let item = usize::try_from(index).ok().and_then(|it| list.get(it));
         return item.cloned().unwrap_or_default();
     }
-    if let Some(index) = value.read_lock::<IndexView>() {
-        return index.item(step);
-    }
-    if let Some(store) = value.read_lock::<StoreView>() {
-        return store.item(step);
+    if let Some(found) = handles::step(value, step) {
+        return found;
     }
     let Ok(key) = step.as_immutable_string_ref() else {
         return Dynamic::UNIT;
     };
     if let Some(view) = value.read_lock::<View>() {
         return view.get(&key);
-    }
-    if let Some(live) = value.read_lock::<Live>() {
-        return live.get_or(&key, Dynamic::UNIT);
     }
     value.as_map_ref().ok().and_then(|it| it.get(key.as_str()).cloned()).unwrap_or_default()
 }

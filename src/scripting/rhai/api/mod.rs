@@ -6,13 +6,10 @@
 mod children;
 mod data;
 mod declaring;
-mod hierarchy;
+mod functions;
 mod library;
-mod logins;
-mod posting;
 mod raising;
 mod refusal;
-mod storages;
 mod streams;
 
 use std::{any::TypeId, sync::Arc};
@@ -39,21 +36,21 @@ pub(super) struct Kopf;
 #[derive(Clone, Copy, Debug)]
 struct On;
 
-type Outcome = Result<Dynamic, Box<EvalAltResult>>;
+pub(super) type Outcome = Result<Dynamic, Box<EvalAltResult>>;
 type Body = dyn Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> Outcome + Send + Sync;
 
 /// The most arguments of a function of the host: three selectors, options, the function, and some to be refused in our words.
 const ARGUMENTS_MAX: usize = 8;
 
 /// A function of the host.
-struct HostFn {
+pub(super) struct HostFn {
     name: &'static str,
     arguments: std::ops::RangeInclusive<usize>,
     body: Arc<Body>,
 }
 
 impl HostFn {
-    fn new(
+    pub(super) fn new(
         name: &'static str,
         arguments: std::ops::RangeInclusive<usize>,
         body: impl Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> Outcome + Send + Sync + 'static,
@@ -67,7 +64,7 @@ impl HostFn {
     }
 
     /// Adds it to a module as a method that gets its receiver as the first argument.
-    fn add_with_receiver(&self, module: &mut Module, receiver: TypeId) {
+    pub(super) fn add_with_receiver(&self, module: &mut Module, receiver: TypeId) {
         self.add_to(module, Some(receiver), 0);
     }
 
@@ -112,11 +109,8 @@ impl HostFn {
 /// The functions below `kopf`, and those below `kopf.on`.
 fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
     let mut functions = data::functions();
-    functions.extend(posting::functions());
-    functions.extend(hierarchy::functions());
+    functions.extend(functions::functions());
     functions.extend(raising::functions());
-    functions.extend(storages::functions());
-    functions.extend(logins::functions());
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
     functions.extend(children::functions(shared));

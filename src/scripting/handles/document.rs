@@ -1,0 +1,422 @@
+//! `ctx.patch` and `ctx.memo`: documents that scripts read and change in place, by path.
+//!
+//! A copy of a map would lose what is written into it, so every level is a path into the shared document. Reading a level of a
+//! patch that is not there returns a view of it, so that an assignment below creates the levels on the way.
+//!
+//! The languages differ in what fits them. In Lua, nil is not null: it withdraws, and null deletes; lists of memos are used in
+//! place, as tables are. In Rhai `()` is both; lists are values, which Rhai assigns back after a change.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use serde_json::{Map, Value};
+
+use super::{AnyHandle, Border, Handle, HandleType, Keys, Kind, Use, path::Path, tree};
+use crate::heap;
+use crate::logic::{function::Function, patch::Transformation};
+use crate::ports::{Document as Shared, SharedPatch};
+use crate::scripting::{
+    account::Account,
+    leftovers::CallPart,
+    limits,
+    refused::{DEPTH_MAX, Refused},
+    surface::Language,
+    text,
+    values::{HostValue, Key, Passed},
+    withdraw::withdraw,
+};
+
+type Fields = Map<String, Value>;
+
+/// A level of a document.
+pub(crate) struct Document<S> {
+    whole: Arc<Whole<S>>,
+    path: Path,
+}
+
+/// `ctx.patch`: the merge-patch under construction.
+pub(crate) type Patch = Document<CallPart<SharedPatch>>;
+
+/// `ctx.memo`: the data that scripts share.
+pub(crate) type Memo = Document<Shared>;
+
+/// What all levels of a document share that come from one `ctx`.
+struct Whole<S> {
+    store: S,
+    border: Border,
+    /// The size of the document, known from above: what it was when it was last measured, and what was put in since.
+    /// The maximum if it was never measured.
+    bytes: AtomicUsize,
+}
+
+/// Where a document is.
+pub(crate) trait Store: Send + Sync + Sized + 'static {
+    /// What the languages call it, and what paths in errors begin with.
+    const ROOT: &'static str;
+    /// What errors call it as a whole.
+    const NAME: &'static str;
+    /// Whether it is a patch: levels come into being when they are written to, and null deletes on the cluster.
+    const IS_PATCH: bool;
+
+    /// Looks at the fields; they are locked meanwhile.
+    fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T;
+
+    /// Changes what is at this path.
+    fn change<T>(&self, path: &[String], change: impl FnOnce(&mut Fields) -> T) -> T;
+
+    /// Returns what the handled object has at this path.
+    fn original(&self) -> Option<Arc<Value>>;
+
+    /// Returns the patch, if it is one.
+    fn as_patch(&self) -> Option<&CallPart<SharedPatch>>;
+
+    /// Changes a memo, whose memory counts for itself.
+    fn charge(&self, value: &dyn Passed, bytes: isize);
+
+    fn is(&self, other: &Self) -> bool;
+}
+
+impl Store for CallPart<SharedPatch> {
+    const ROOT: &'static str = "patch";
+    const NAME: &'static str = "the patch";
+    const IS_PATCH: bool = true;
+
+    fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T {
+        look(&self.lock().merge)
+    }
+
+    fn change<T>(&self, _path: &[String], change: impl FnOnce(&mut Fields) -> T) -> T {
+        change(&mut self.lock().merge)
+    }
+
+    fn original(&self) -> Option<Arc<Value>> {
+        self.call().object().map(|it| Arc::clone(it.body()))
+    }
+
+    fn as_patch(&self) -> Option<&CallPart<SharedPatch>> {
+        Some(self)
+    }
+
+    fn charge(&self, _value: &dyn Passed, _bytes: isize) {}
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other)
+    }
+}
+
+impl Store for Shared {
+    const ROOT: &'static str = "memo";
+    const NAME: &'static str = "the memo";
+    const IS_PATCH: bool = false;
+
+    fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T {
+        look(&self.lock())
+    }
+
+    fn change<T>(&self, path: &[String], change: impl FnOnce(&mut Fields) -> T) -> T {
+        change(&mut self.lock_for(path))
+    }
+
+    fn original(&self) -> Option<Arc<Value>> {
+        None
+    }
+
+    fn as_patch(&self) -> Option<&CallPart<SharedPatch>> {
+        None
+    }
+
+    fn charge(&self, value: &dyn Passed, bytes: isize) {
+        value.memos(&mut |it| it.charge(self, bytes));
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        Shared::is(self, other)
+    }
+}
+
+// Not derived: the store need not be `Clone`.
+impl<S> Clone for Document<S> {
+    fn clone(&self) -> Self {
+        Document { whole: Arc::clone(&self.whole), path: self.path.clone() }
+    }
+}
+
+impl<S: Store> Document<S> {
+    /// The whole document.
+    pub(crate) fn new(store: S, border: Border) -> Self {
+        let bytes = AtomicUsize::new(usize::MAX);
+        Document { whole: Arc::new(Whole { store, border, bytes }), path: Path::default() }
+    }
+
+    fn language(&self) -> Language {
+        self.whole.border.language
+    }
+
+    /// Whether lists are used in place.
+    fn has_lists(&self) -> bool {
+        !S::IS_PATCH && self.language() == Language::Lua
+    }
+
+    fn key<'a>(&self, key: &Key<'a>) -> Result<Cow<'a, str>, String> {
+        let key = key.name()?;
+        // As everywhere in handlers' arguments, `meta` is a shorter name of the metadata.
+        let is_meta = S::IS_PATCH && self.path.is_empty() && key == "meta";
+        Ok(if is_meta { "metadata".into() } else { key })
+    }
+
+    /// Looks at the fields without changing them.
+    fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T {
+        self.whole.store.look(look)
+    }
+
+    /// Looks at what is at a key.
+    fn look_at<T>(&self, key: &str, look: impl FnOnce(Option<&Value>) -> T) -> T {
+        self.look(|fields| look(tree::below(fields, &self.path, key)))
+    }
+
+    fn below(&self, key: &str) -> Result<HostValue, String>
+    where
+        Self: Into<AnyHandle>,
+    {
+        let path = self.path.join(key);
+        if path.len() >= DEPTH_MAX {
+            return Err(Refused::too_deep().at(&dotted::<S>(&path)));
+        }
+        let path = Path::new(path, self.whole.border.paths.as_ref())?;
+        Ok(HostValue::Handle(Document { whole: Arc::clone(&self.whole), path }.into()))
+    }
+
+    /// Admits a value.
+    fn admit(&self, path: &[String], value: &Value, room: usize) -> Result<(), String> {
+        let levels: usize = path.iter().map(|it| limits::field(it)).sum();
+        let more = levels + limits::weight(value);
+        let bytes = &self.whole.bytes;
+        let known = bytes.load(Ordering::Relaxed).checked_add(more).filter(|it| *it <= room);
+        let total = known.unwrap_or_else(|| self.look(|it| weight_besides(it, path)) + more);
+        if total > room {
+            return Err(limits::too_large_together(S::NAME, room, total));
+        }
+        bytes.store(total, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn put(
+        &self,
+        (key, path): (&Key<'_>, &[String]),
+        value: Value,
+        passed: &dyn Passed,
+    ) -> Result<(), String> {
+        let is_first = matches!(key, Key::Place(1, _));
+        let assign = |fields: &mut Fields, value| {
+            let assigned = tree::assign(fields, path, value, self.has_lists());
+            assigned.map_err(|it| it.at(S::ROOT, path))
+        };
+        if S::IS_PATCH {
+            return self.whole.store.change(path, |fields| assign(fields, value));
+        }
+        let mut admitted = Ok(());
+        passed.memos(&mut |it| admitted = it.admit());
+        admitted?;
+        let before = heap::held();
+        // A copy, which is made between the two looks at the allocator. What was read goes after them.
+        let kept = value.clone();
+        self.whole.store.change(path, |fields| {
+            if is_first && self.has_lists() {
+                tree::make_list(fields, &self.path);
+            }
+            assign(fields, kept)
+        })?;
+        self.whole.store.charge(passed, heap::held().wrapping_sub(before));
+        Ok(())
+    }
+}
+
+impl<S: Store> HandleType for Document<S>
+where
+    Self: Into<AnyHandle>,
+{
+    const TYPE: &'static str = S::ROOT;
+    const KEYS: Keys = Keys::Names;
+    const USE: Use = Use::Change;
+
+    fn is(&self, other: &Self) -> bool {
+        self.whole.store.is(&other.whole.store) && *self.path == *other.path
+    }
+}
+
+impl<S: Store> Handle for Document<S>
+where
+    Self: Into<AnyHandle>,
+{
+    fn kind(&self) -> Option<Kind> {
+        let is_list = || self.look(|it| tree::lookup(it, &self.path).is_some_and(Value::is_array));
+        Some(if self.has_lists() && is_list() { Kind::List } else { Kind::Map })
+    }
+
+    fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
+        self.look(|fields| {
+            if self.path.is_empty() {
+                return account.copy_fields(fields, depth);
+            }
+            match tree::lookup(fields, &self.path) {
+                Some(value) => account.copy(value, depth),
+                None if self.language() == Language::Lua => Ok(Value::Null),
+                None => Ok(Value::Object(Map::new())),
+            }
+        })
+    }
+
+    fn text(&self, account: &mut Account<'_>) -> Result<String, String> {
+        let shown = if S::IS_PATCH { text::of_patch } else { text::shown };
+        self.copy(account, 0).map(|it| shown(&it)).map_err(|it| it.at(S::NAME))
+    }
+
+    fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
+        let key = self.key(key)?;
+        if S::IS_PATCH
+            && self.path.is_empty()
+            && key == "fns"
+            && let Some(patch) = self.whole.store.as_patch()
+        {
+            return Ok(HostValue::Handle(Transformations(patch.clone()).into()));
+        }
+        let is_rhai = self.language() == Language::Rhai;
+        let found = self.look_at(&key, |found| match found {
+            Some(Value::Object(_)) => None,
+            Some(Value::Array(_)) if self.has_lists() => None,
+            None if S::IS_PATCH => None,
+            // A field that is to be deleted can be written to again.
+            Some(Value::Null) if is_rhai && S::IS_PATCH => None,
+            None => Some(HostValue::Nil),
+            Some(value) => Some(HostValue::Json(value.clone())),
+        });
+        found.map_or_else(|| self.below(&key), Ok)
+    }
+
+    fn find(&self, key: &Key<'_>) -> Result<HostValue, String> {
+        let name = self.key(key)?;
+        let is_there = self.look_at(&name, |it| it.is_some_and(|it| !it.is_null()));
+        if is_there { self.get(key) } else { Ok(HostValue::Nil) }
+    }
+
+    fn has(&self, key: &Key<'_>) -> Result<bool, String> {
+        Ok(self.look_at(&self.key(key)?, |it| it.is_some()))
+    }
+
+    fn set(&self, key: &Key<'_>, passed: &dyn Passed) -> Result<(), String> {
+        let name = self.key(key)?;
+        if S::IS_PATCH && self.path.is_empty() && name == "fns" {
+            return Err(match self.language() {
+                Language::Lua => "use ctx.patch.fns:append(function(body) … end)".to_owned(),
+                Language::Rhai => "use ctx.patch.fns.append(|body| …)".to_owned(),
+            });
+        }
+        let path = self.path.join(&name);
+        let place = dotted::<S>(&path);
+        if S::IS_PATCH && matches!(key, Key::Place(..)) {
+            return Err(format!("{place}: a patch replaces a list as a whole"));
+        }
+        if path.len() > DEPTH_MAX {
+            return Err(Refused::too_deep().at(&place));
+        }
+        if passed.is_nil() && (!S::IS_PATCH || self.language() == Language::Lua) {
+            return self.remove(key, passed);
+        }
+        // In Lua the object says whether an empty table is a list.
+        let is_lua = self.language() == Language::Lua;
+        let original = if is_lua { self.whole.store.original() } else { None };
+        let like = path.iter().try_fold(original.as_deref(), |it, key| Some(it?.get(key)));
+        let value = passed.kept(&place, like.flatten(), path.len())?;
+        self.admit(&path, &value, passed.room())?;
+        self.put((key, &path), value, passed)
+    }
+
+    /// Of a patch, so that the cluster keeps what it has.
+    fn remove(&self, key: &Key<'_>, passed: &dyn Passed) -> Result<(), String> {
+        let path = self.path.join(&self.key(key)?);
+        let before = heap::held();
+        self.whole.store.change(&path, |fields| {
+            if S::IS_PATCH {
+                withdraw(fields, &path);
+                return Ok(());
+            }
+            tree::remove(fields, &path).map_err(|it| format!("{}: {it}", dotted::<S>(&path)))
+        })?;
+        self.whole.store.charge(passed, heap::held().wrapping_sub(before));
+        Ok(())
+    }
+
+    fn keys(&self) -> Box<dyn Iterator<Item = Value>> {
+        let names = |fields: &Fields| fields.keys().map(|it| it.as_str().into()).collect();
+        let keys: Vec<Value> = self.look(|fields| {
+            let level = || tree::lookup(fields, &self.path).and_then(Value::as_object);
+            let level = if self.path.is_empty() { Some(fields) } else { level() };
+            level.map_or_else(Vec::new, names)
+        });
+        Box::new(keys.into_iter())
+    }
+
+    fn len(&self) -> usize {
+        self.look(|fields| match tree::lookup(fields, &self.path) {
+            Some(Value::Array(items)) => items.len(),
+            // The length of a table of Lua is that of its list.
+            _ if self.language() == Language::Lua => 0,
+            None if self.path.is_empty() => fields.len(),
+            level => level.and_then(Value::as_object).map_or(0, Map::len),
+        })
+    }
+
+    fn is_absent(&self) -> bool {
+        let is_level = |it: &Value| it.is_object() || it.is_array();
+        !self.path.is_empty() && self.look(|it| !tree::lookup(it, &self.path).is_some_and(is_level))
+    }
+}
+
+/// About the bytes of the fields of an object besides the one at this path.
+fn weight_besides(fields: &Fields, path: &[String]) -> usize {
+    let all: usize = fields.iter().map(|(key, it)| limits::field(key) + limits::weight(it)).sum();
+    all.saturating_sub(tree::lookup(fields, path).map_or(0, limits::weight))
+}
+
+/// A path in messages.
+fn dotted<S: Store>(path: &[String]) -> String {
+    format!("{}.{}", S::ROOT, path.join("."))
+}
+
+/// `ctx.patch.fns`
+#[derive(Clone)]
+pub(crate) struct Transformations(CallPart<SharedPatch>);
+
+impl HandleType for Transformations {
+    const TYPE: &'static str = "patch.fns";
+    const USE: Use = Use::Append;
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Handle for Transformations {
+    fn kind(&self) -> Option<Kind> {
+        None
+    }
+
+    fn append(&self, function: Function) -> Result<(), String> {
+        let mut patch = self.0.lock();
+        if patch.transformations.len() >= limits::FUNCTIONS_MAX {
+            return Err(limits::too_many_transformations());
+        }
+        patch.transformations.push(Transformation::Scripted(function));
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        let is_scripted = |it: &&Transformation| matches!(it, Transformation::Scripted(_));
+        self.0.lock().transformations.iter().filter(is_scripted).count()
+    }
+}

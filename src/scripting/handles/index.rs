@@ -1,0 +1,133 @@
+//! `ctx.<index>`: a live view of a table that index functions fill, and the values under one of its keys; read-only.
+//!
+//! The values under a key, a store, are a list as it was when it was taken. What functions returned without a key is under
+//! null; `kopf.values(ctx.pods)` are all of the values, with keys or without. Nothing is converted before it is looked at, so
+//! a large index costs no more than a small one.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Handle, HandleType, Keys, Kind, Use};
+use crate::logic::indexing::{self, Values};
+use crate::ports::Index;
+use crate::scripting::{
+    account::Account,
+    refused::Refused,
+    text,
+    values::{HostValue, Key, Passed},
+};
+
+impl Handle for Index {
+    fn kind(&self) -> Option<Kind> {
+        Some(Kind::Map)
+    }
+
+    fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
+        account.copy_index(self, depth)
+    }
+
+    fn text(&self, account: &mut Account<'_>) -> Result<String, String> {
+        self.copy(account, 0).map(|it| text::shown(&it)).map_err(|it| it.at("the index"))
+    }
+
+    fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
+        let key = match key {
+            Key::Name(name) => indexing::Key::text(name),
+            Key::Place(number, _) => indexing::Key::Integer(*number),
+            Key::Data(value) => indexing::Key::of(value),
+            Key::Marker(_) | Key::Other(_) => return Ok(HostValue::Nil),
+        };
+        let store = Index::get(self, &key);
+        Ok(store.map_or(HostValue::Nil, |it| HostValue::Handle(Store(it).into())))
+    }
+
+    fn set(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
+        Err(text::INDEX_READ_ONLY.to_owned())
+    }
+
+    /// A path is a text, but the key may be a number.
+    fn step(&self, step: &Value) -> Option<HostValue> {
+        let found = Handle::get(self, &Key::of(step)).ok()?;
+        let number = step.as_str().and_then(text::number);
+        match (found, number) {
+            (HostValue::Nil, Some(number)) => Handle::get(self, &Key::Place(number, None)).ok(),
+            (found, _) => Some(found),
+        }
+    }
+
+    fn keys(&self) -> Box<dyn Iterator<Item = Value>> {
+        Box::new(Index::keys(self).map(|it| it.to_value()))
+    }
+
+    fn len(&self) -> usize {
+        Index::len(self)
+    }
+}
+
+impl HandleType for Index {
+    const TYPE: &'static str = "index";
+    const KEYS: Keys = Keys::Any;
+    const USE: Use = Use::LookUp;
+
+    fn is(&self, other: &Self) -> bool {
+        Index::is(self, other)
+    }
+}
+
+/// The values under one key.
+#[derive(Clone)]
+pub(crate) struct Store(pub(crate) Values);
+
+impl Handle for Store {
+    fn kind(&self) -> Option<Kind> {
+        Some(Kind::List)
+    }
+
+    fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
+        account.copy_values(&self.0, depth)
+    }
+
+    fn text(&self, account: &mut Account<'_>) -> Result<String, String> {
+        let copied = self.copy(account, 0);
+        copied.map(|it| text::shown(&it)).map_err(|it| it.at("the values of the index"))
+    }
+
+    fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
+        let Key::Place(_, Some(place)) = key else { return Ok(HostValue::Nil) };
+        Ok(self.0.get(*place).map_or(HostValue::Nil, tree))
+    }
+
+    fn set(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
+        Err(text::INDEX_READ_ONLY.to_owned())
+    }
+
+    /// Places count from 0 in paths, and are texts in some.
+    fn step(&self, step: &Value) -> Option<HostValue> {
+        let number = step.as_i64().or_else(|| text::number(step.as_str()?))?;
+        Some(self.0.get(usize::try_from(number).ok()?).map_or(HostValue::Nil, tree))
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl HandleType for Store {
+    const TYPE: &'static str = "store";
+    const KEYS: Keys = Keys::Places;
+    const USE: Use = Use::LookUp;
+
+    fn is(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+fn tree(value: &Arc<Value>) -> HostValue {
+    HostValue::Tree(Arc::clone(value))
+}
+
+/// `kopf.values` of an index.
+pub(crate) fn values(index: &Index) -> HostValue {
+    HostValue::Handle(Store(index.values()).into())
+}

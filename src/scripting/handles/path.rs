@@ -1,0 +1,90 @@
+//! Where in a document a handle is. In Lua that is memory of the host, which the VM does not count, so it is counted here.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use crate::scripting::limits;
+
+/// The path to a level of a patch or a memo.
+#[derive(Clone, Default)]
+pub(super) struct Path(Option<Arc<Kept>>);
+
+struct Kept {
+    steps: Box<[String]>,
+    bytes: usize,
+    paths: Option<Arc<Paths>>,
+}
+
+/// The bytes of all paths of a VM.
+pub(crate) struct Paths {
+    held: AtomicUsize,
+    limit: usize,
+    was_refused: AtomicBool,
+}
+
+impl Paths {
+    /// For a VM with this much memory.
+    pub(crate) fn new(memory_limit: usize) -> Self {
+        Paths {
+            held: AtomicUsize::new(0),
+            limit: memory_limit / 4,
+            was_refused: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a path was refused since the last time: handles that nobody has any more are there until they are collected.
+    pub(crate) fn take_refusal(&self) -> bool {
+        self.was_refused.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Path {
+    /// Keeps a path for a handle.
+    ///
+    /// # Errors
+    /// The handles that the script keeps have too many.
+    pub(super) fn new(steps: Vec<String>, paths: Option<&Arc<Paths>>) -> Result<Self, String> {
+        /// What a key takes besides its text.
+        const KEY: usize = 48;
+        let bytes = steps.iter().map(|it| it.len() + KEY).sum::<usize>();
+        if let Some(paths) = paths {
+            let held = paths.held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+            if held > paths.limit {
+                paths.held.fetch_sub(bytes, Ordering::Relaxed);
+                paths.was_refused.store(true, Ordering::Relaxed);
+                return Err(limits::too_many_places(paths.limit));
+            }
+        }
+        let paths = paths.map(Arc::clone);
+        Ok(Path(Some(Arc::new(Kept { steps: steps.into(), bytes, paths }))))
+    }
+
+    /// The path to a key of this level.
+    pub(super) fn join(&self, key: &str) -> Vec<String> {
+        let mut path = Vec::with_capacity(self.len() + 1);
+        path.extend(self.iter().cloned());
+        path.push(key.to_owned());
+        path
+    }
+}
+
+impl Deref for Path {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        self.0.as_ref().map_or(&[], |it| &it.steps)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(paths) = &self.paths {
+            paths.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Handles of the host as values of the language: see `scripting/handles`.
+
+use std::{any::TypeId, sync::Arc};
+
+use rhai::{
+    Array, Dynamic, Engine, EvalAltResult, FnPtr, FuncRegistration, INT, ImmutableString, Map,
+    Module, Position,
+};
+use serde_json::Value;
+
+use super::{
+    api::{Constant, HostFn},
+    control::{self, Until, handed},
+    errors::problem,
+    script::Shared,
+    value::{account, json_of, plain, same, to_json, to_kept},
+    view::View,
+};
+use crate::scripting::{
+    account::Account,
+    handles::{
+        AnyHandle, ForEachType, Handle as _, HandleType, Keys, Kind, Method, StopFlag,
+        Transformations, Use, Wrap, for_each_type,
+    },
+    memos::Memos,
+    refused::Refused,
+    stopped,
+    surface::Language,
+    values::{HostValue, Key, Passed},
+};
+
+/// A handle. Clones are the same object.
+#[derive(Clone)]
+pub(super) struct Held<H>(pub(super) H);
+
+type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
+
+/// A value of the host in the language.
+pub(super) fn native(value: HostValue) -> Dynamic {
+    match value {
+        HostValue::Nil => Dynamic::UNIT,
+        HostValue::Json(value) | HostValue::Changed { after: value, .. } => plain(&value),
+        HostValue::Tree(tree) => View::shared(tree),
+        HostValue::Handle(handle) => handle.wrap(Holding),
+    }
+}
+
+/// Makes values of handles.
+pub(super) struct Holding;
+
+impl Wrap for Holding {
+    type Wrapped = Dynamic;
+
+    fn wrap<H: HandleType>(self, handle: H) -> Dynamic {
+        Dynamic::from(Held(handle))
+    }
+}
+
+/// A value that a script passes.
+pub(super) struct RhaiPassed<'a>(pub(super) &'a Dynamic);
+
+impl Passed for RhaiPassed<'_> {
+    fn is_nil(&self) -> bool {
+        self.0.is_unit()
+    }
+
+    fn data(&self, name: &str) -> std::result::Result<Value, String> {
+        to_json(name, self.0)
+    }
+
+    fn kept(
+        &self,
+        name: &str,
+        _like: Option<&Value>,
+        around: usize,
+    ) -> std::result::Result<Value, String> {
+        to_kept(name, self.0, around)
+    }
+
+    fn room(&self) -> usize {
+        control::rooms().0.bytes()
+    }
+
+    fn memos(&self, use_them: &mut dyn FnMut(&Memos)) {
+        control::with_memos(use_them);
+    }
+}
+
+/// Looks something up by a key of the language.
+fn with_key<H: HandleType, T>(
+    handle: &H,
+    key: &Dynamic,
+    look: impl FnOnce(&Key<'_>) -> std::result::Result<T, String>,
+) -> Result<T> {
+    let name = key.as_immutable_string_ref().ok();
+    let key = if let Some(name) = &name {
+        Key::Name(name)
+    } else if let Ok(number) = key.as_int()
+        && H::KEYS != Keys::Names
+    {
+        Key::Place(number, place(handle, number))
+    } else if let Some(marker) = key.read_lock::<Constant>() {
+        Key::Marker(marker.shown().to_owned())
+    } else if H::KEYS == Keys::Selectors && key.is_array() {
+        Key::Data(to_json("the key", key).map_err(problem)?)
+    } else if H::KEYS == Keys::Any {
+        Key::Data(to_json("the key of an index", key).map_err(problem)?)
+    } else {
+        Key::Other(key.type_name())
+    };
+    look(&key).map_err(problem)
+}
+
+/// As lists do it: negative places count from the end.
+fn place<H: HandleType>(handle: &H, number: INT) -> Option<usize> {
+    let distance = usize::try_from(number.unsigned_abs()).ok()?;
+    if number < 0 { handle.len().checked_sub(distance) } else { Some(distance) }
+}
+
+fn get<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
+    let found = with_key(handle, key, |key| handle.get(key))?;
+    if let (Keys::Places, HostValue::Nil) = (H::KEYS, &found) {
+        let place = key.as_int().unwrap_or_default();
+        return Err(EvalAltResult::ErrorArrayBounds(handle.len(), place, Position::NONE).into());
+    }
+    Ok(native(found))
+}
+
+/// An item of a list.
+pub(super) fn item<H: HandleType>(handle: &H, place: usize) -> Dynamic {
+    let number = INT::try_from(place).unwrap_or(INT::MAX);
+    handle.get(&Key::Place(number, Some(place))).map_or(Dynamic::UNIT, native)
+}
+
+/// The same for something that may not be there.
+pub(super) fn find<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
+    with_key(handle, key, |key| handle.find(key)).map(native)
+}
+
+fn remove<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
+    let removed = json_of(&find(handle, key)?).map_or(Dynamic::UNIT, |it| plain(&it));
+    let nothing = Dynamic::UNIT;
+    with_key(handle, key, |key| handed(|| handle.remove(key, &RhaiPassed(&nothing))))?;
+    Ok(removed)
+}
+
+/// Rhai assigns parts back after something in them was called or assigned; that is no change.
+fn set<H: HandleType>(handle: &H, key: &Dynamic, value: &Dynamic) -> Result<()> {
+    if is_handle(value) && get(handle, key).is_ok_and(|it| is_same_handle(&it, value)) {
+        return Ok(());
+    }
+    let changed = with_key(handle, key, |key| handed(|| handle.set(key, &RhaiPassed(value))));
+    if changed.is_err() && get(handle, key).is_ok_and(|it| same(&it, value)) {
+        return Ok(());
+    }
+    changed
+}
+
+fn text<H: HandleType>(handle: &H) -> Result<String> {
+    handle.text(&mut account()).map_err(problem)
+}
+
+fn call<H: HandleType>(handle: &H, method: &Method<H>, given: &[Dynamic]) -> Result<HostValue> {
+    let read = || {
+        let read = given.iter().map(|it| to_json(method.shown, it));
+        let mut arguments = read.collect::<std::result::Result<Vec<_>, _>>()?;
+        arguments.resize(method.arguments.1, Value::Null);
+        (method.body)(handle, &arguments)
+    };
+    if method.keeps { handed(read) } else { read() }.map_err(problem)
+}
+
+/// Teaches an engine all handles. Methods take them by value: Rhai assigns the receiver back otherwise.
+pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
+    let mut methods = Module::new();
+    for_each_type(&mut Registering { engine, methods: &mut methods });
+    engine
+        .register_global_module(methods.into())
+        .register_fn("wait", |flag: Held<StopFlag>| wait(&flag.0, &Dynamic::UNIT))
+        .register_fn("wait", |flag: Held<StopFlag>, timeout: Dynamic| wait(&flag.0, &timeout));
+    register_functions(engine, shared);
+}
+
+/// Teaches an engine to collect functions of the script.
+fn register_functions(engine: &mut Engine, shared: &Arc<Shared>) {
+    let append = {
+        let shared = Arc::clone(shared);
+        move |fns: &Held<Transformations>, function: &FnPtr| {
+            let function = shared.functions.refer(function);
+            handed(|| fns.0.append(function)).map_err(problem)
+        }
+    };
+    let (push, plus, add) = (append.clone(), append.clone(), append.clone());
+    engine
+        .register_fn("append", move |fns: Held<Transformations>, function: FnPtr| {
+            append(&fns, &function)
+        })
+        .register_fn("push", move |fns: Held<Transformations>, function: FnPtr| {
+            push(&fns, &function)
+        })
+        .register_fn("+", move |fns: Held<Transformations>, function: FnPtr| {
+            plus(&fns, &function).map(|()| fns)
+        })
+        .register_fn("+=", move |fns: &mut Held<Transformations>, function: FnPtr| {
+            add(fns, &function)
+        });
+}
+
+fn wait(flag: &StopFlag, timeout: &Dynamic) -> Result<bool> {
+    let timeout = to_json("stopped.wait", timeout).map_err(problem)?;
+    let timeout = stopped::timeout(&timeout).map_err(problem)?;
+    control::wait(Until::Stopped(flag.clone(), timeout))?;
+    Ok(flag.is_set())
+}
+
+struct Registering<'a> {
+    engine: &'a mut Engine,
+    methods: &'a mut Module,
+}
+
+impl ForEachType for Registering<'_> {
+    fn visit<H: HandleType>(&mut self) {
+        let engine = &mut *self.engine;
+        engine.register_type_with_name::<Held<H>>(H::TYPE);
+        for name in ["to_string", "to_debug", "to_json", "print"] {
+            engine.register_fn(name, |it: Held<H>| text(&it.0));
+        }
+        for name in H::FIELDS {
+            engine.register_get(*name, |it: &mut Held<H>| {
+                it.0.get(&Key::Name(name)).map(native).map_err(problem)
+            });
+        }
+        for method in H::METHODS.iter().filter(|it| it.only != Some(Language::Lua)) {
+            let (least, most) = method.arguments;
+            let one = HostFn::new(method.name, least..=most, move |_, given| {
+                let (receiver, given) = given.split_first().ok_or_else(|| problem(""))?;
+                let handle = receiver.read_lock::<Held<H>>().ok_or_else(|| problem(""))?;
+                call(&handle.0, method, given).map(native)
+            });
+            one.add_with_receiver(self.methods, TypeId::of::<Held<H>>());
+        }
+        if H::KEYS != Keys::None {
+            register_keys::<H>(engine);
+        }
+        if H::USE != Use::Wait {
+            register_items::<H>(engine);
+        }
+    }
+}
+
+fn register_keys<H: HandleType>(engine: &mut Engine) {
+    // Pure for Rhai, because the handle itself never changes: so it may be a constant.
+    let setter = FuncRegistration::new_index_setter().with_purity(true);
+    if H::KEYS == Keys::Names {
+        engine
+            .register_indexer_get(|it: &mut Held<H>, key: ImmutableString| get(&it.0, &key.into()));
+        setter.register_into_engine(
+            engine,
+            |it: &mut Held<H>, key: ImmutableString, value: Dynamic| {
+                set(&it.0, &key.into(), &value)
+            },
+        );
+    } else {
+        engine.register_indexer_get(|it: &mut Held<H>, key: Dynamic| get(&it.0, &key));
+        setter.register_into_engine(engine, |it: &mut Held<H>, key: Dynamic, value: Dynamic| {
+            set(&it.0, &key, &value)
+        });
+    }
+    if H::KEYS == Keys::Places {
+        return;
+    }
+    engine
+        .register_fn("keys", |it: Held<H>| -> Array { it.into_iter().collect() })
+        .register_fn("values", |it: Held<H>| -> Array {
+            let handle = it.0.clone();
+            it.into_iter().map(|key| get(&handle, &key).unwrap_or_default()).collect()
+        })
+        .register_fn("contains", |it: Held<H>, key: Dynamic| {
+            with_key(&it.0, &key, |key| it.0.has(key))
+        })
+        .register_fn("get", |it: Held<H>, key: Dynamic| find(&it.0, &key))
+        .register_fn("get", |it: Held<H>, key: Dynamic, default: Dynamic| {
+            find(&it.0, &key).map(|it| if it.is_unit() { default } else { it })
+        });
+    if H::USE == Use::Change {
+        engine
+            .register_fn("set", |it: Held<H>, key: Dynamic, value: Dynamic| {
+                set(&it.0, &key, &value)
+            })
+            .register_fn("remove", |it: Held<H>, key: Dynamic| remove(&it.0, &key));
+    }
+}
+
+fn register_items<H: HandleType>(engine: &mut Engine) {
+    engine
+        .register_fn("len", |it: Held<H>| INT::try_from(it.0.len()).unwrap_or(INT::MAX))
+        .register_fn("is_empty", |it: Held<H>| it.0.len() == 0)
+        .register_iterator::<Held<H>>();
+    for (name, is) in [("==", true), ("!=", false)] {
+        engine
+            .register_fn(name, move |it: Held<H>, (): ()| it.0.is_absent() == is)
+            .register_fn(name, move |a: Held<H>, b: Held<H>| {
+                (a.0.is(&b.0) || a.reads_as(&Dynamic::from(b))) == is
+            })
+            .register_fn(name, move |a: Held<H>, b: Map| a.reads_as(&b.into()) == is)
+            .register_fn(name, move |a: Held<H>, b: Array| a.reads_as(&b.into()) == is)
+            .register_fn(name, move |a: Map, b: Held<H>| b.reads_as(&a.into()) == is)
+            .register_fn(name, move |a: Array, b: Held<H>| b.reads_as(&a.into()) == is);
+    }
+}
+
+impl<H: HandleType> Held<H> {
+    fn reads_as(&self, value: &Dynamic) -> bool {
+        same(&Dynamic::from(self.clone()), value)
+    }
+}
+
+impl<H: HandleType> IntoIterator for Held<H> {
+    type Item = Dynamic;
+    type IntoIter = Box<dyn Iterator<Item = Dynamic>>;
+
+    /// Over the items of a list and the keys of a map, as they are now.
+    fn into_iter(self) -> Self::IntoIter {
+        if let Some(items) = self.0.snapshot() {
+            Box::new(items.into_iter().map(|it| plain(&it)))
+        } else if self.0.kind() == Some(Kind::List) {
+            Box::new((0..self.0.len()).map(move |it| item(&self.0, it)))
+        } else {
+            Box::new(self.0.keys().map(|it| plain(&it)))
+        }
+    }
+}
+
+/// Whether a value is a handle: asked for each use of a variable.
+pub(super) fn is_handle(value: &Dynamic) -> bool {
+    struct Is(TypeId, bool);
+    impl ForEachType for Is {
+        fn visit<H: HandleType>(&mut self) {
+            self.1 |= self.0 == TypeId::of::<Held<H>>();
+        }
+    }
+    let mut is = Is(value.type_id(), false);
+    for_each_type(&mut is);
+    is.1
+}
+
+/// The handle that a value is, if it is one.
+fn handle(value: &Dynamic) -> Option<AnyHandle> {
+    struct Find<'a>(&'a Dynamic, Option<AnyHandle>);
+    impl ForEachType for Find<'_> {
+        fn visit<H: HandleType>(&mut self) {
+            if let Some(held) = self.0.read_lock::<Held<H>>() {
+                self.1 = Some(held.0.clone().into());
+            }
+        }
+    }
+    let mut find = Find(value, None);
+    for_each_type(&mut find);
+    find.1
+}
+
+/// Whether both are the same handle.
+pub(super) fn is_same_handle(a: &Dynamic, b: &Dynamic) -> bool {
+    handle(a).zip(handle(b)).is_some_and(|(a, b)| a.is(&b))
+}
+
+/// Copies the data behind a handle; `None` if the value is none, or no data.
+pub(super) fn copy(
+    value: &Dynamic,
+    account: &mut Account<'_>,
+    depth: usize,
+) -> Option<std::result::Result<Value, Refused>> {
+    handle(value).filter(|it| it.kind().is_some()).map(|it| it.copy(account, depth))
+}
+
+/// One step of a path into a handle; `None` if the value is none.
+pub(super) fn step(value: &Dynamic, step: &Dynamic) -> Option<Dynamic> {
+    let found = handle(value)?.step(&json_of(step).unwrap_or_default());
+    Some(found.map_or(Dynamic::UNIT, native))
+}

@@ -1,0 +1,87 @@
+//! What scripts and the host pass to each other, in neither language.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::Value;
+
+use super::{handles::AnyHandle, memos::Memos};
+
+/// What the host returns to a script.
+pub(crate) enum HostValue {
+    /// Nothing: nil / `()`.
+    Nil,
+    /// Data. A null is there: it is `kopf.null` in Lua.
+    Json(Value),
+    /// The same, shared with the host.
+    Tree(Arc<Value>),
+    /// The first argument, changed: in place, where a language can do that.
+    Changed { before: Value, after: Value },
+    /// Something that scripts use in place.
+    Handle(AnyHandle),
+}
+
+impl HostValue {
+    /// Data; a null is nothing.
+    pub(crate) fn some(value: Value) -> Self {
+        if value.is_null() { HostValue::Nil } else { HostValue::Json(value) }
+    }
+}
+
+/// What a script looks up.
+pub(crate) enum Key<'a> {
+    /// A name.
+    Name(&'a str),
+    /// An integer as it is written, and the place from 0 that it means in a list, if it can mean one.
+    Place(i64, Option<usize>),
+    /// Other data.
+    Data(Value),
+    /// A marker such as `kopf.EVERYTHING`, as it prints.
+    Marker(String),
+    /// Something else, of this type.
+    Other(&'static str),
+}
+
+impl<'a> Key<'a> {
+    /// The key that a name or a number is.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(crate) fn name(&self) -> Result<Cow<'a, str>, String> {
+        let kind = match self {
+            Key::Name(name) => return Ok(Cow::Borrowed(name)),
+            Key::Place(number, _) => return Ok(number.to_string().into()),
+            Key::Data(Value::Array(_) | Value::Object(_)) => "table",
+            Key::Data(_) | Key::Marker(_) => "value of another type",
+            Key::Other(kind) => kind,
+        };
+        Err(format!("a key must be a string, not a {kind}"))
+    }
+
+    /// The key that this value is.
+    pub(crate) fn of(value: &'a Value) -> Self {
+        if let Some(name) = value.as_str() {
+            return Key::Name(name);
+        }
+        value
+            .as_i64()
+            .map_or_else(|| Key::Data(value.clone()), |it| Key::Place(it, usize::try_from(it).ok()))
+    }
+}
+
+/// A value that a script passes, in its language.
+pub(crate) trait Passed {
+    /// Whether it is nil / `()`.
+    fn is_nil(&self) -> bool;
+
+    /// Returns it as data; `name` is what errors call it.
+    fn data(&self, name: &str) -> Result<Value, String>;
+
+    /// The same for data that are kept below this many levels. Where a language cannot tell, they become what `like` is.
+    fn kept(&self, name: &str, like: Option<&Value>, around: usize) -> Result<Value, String>;
+
+    /// Returns the maximum size of what is kept, in bytes of JSON.
+    fn room(&self) -> usize;
+
+    /// Calls a function with the memos of the script, if there are any.
+    fn memos(&self, use_them: &mut dyn FnMut(&Memos));
+}
