@@ -200,7 +200,9 @@ impl Kube {
             }
         }
         match (found, failed) {
-            (Some(Err(unresolved)), None) => Err(LookupError::Unresolved(unresolved.message(wanted))),
+            (Some(Err(unresolved)), None) => {
+                Err(LookupError::Unresolved(unresolved.message(wanted)))
+            }
             // The resources of the failed group are unknown.
             (_, Some(error)) => Err(LookupError::Api(error)),
             (_, None) => Err(LookupError::Unresolved(format!("the cluster has no {wanted}"))),

@@ -93,7 +93,10 @@ impl SyncDaemons<'_> {
             if !self.serving.pauses.is_paused() {
                 let host = daemons::SpawnContext { object: self.object, memo: self.memo };
                 for handler in &wanted {
-                    background.spawn(base, handler, host);
+                    // It may have ended by itself while the filters were evaluated.
+                    if !background.is_over(handler) {
+                        background.spawn(base, handler, host);
+                    }
                 }
             }
             // Undecided ones stay as they are.
