@@ -112,8 +112,10 @@ struct Inner {
     /// When processes have ended. What they do in that very moment is dropped together with them.
     ended: BTreeMap<u64, Duration>,
     killed: BTreeSet<u64>,
-    /// The attempts of each process: handler, uid, number of the cause, number of the attempt.
-    attempts: BTreeSet<(u64, String, String, u64, u64)>,
+    /// How often each attempt was made, by process, handler, uid, number of the cause, number of the attempt.
+    attempts: BTreeMap<(u64, String, String, u64, u64), u64>,
+    /// How often the scripts were edited.
+    edits: u64,
     /// How often handlers of changes were called.
     counts: BTreeMap<(String, String, u64), Count>,
     /// How often each handler of an object fails by itself.
@@ -142,7 +144,8 @@ impl History {
             alive: BTreeMap::new(),
             ended: BTreeMap::new(),
             killed: BTreeSet::new(),
-            attempts: BTreeSet::new(),
+            attempts: BTreeMap::new(),
+            edits: 0,
             counts: BTreeMap::new(),
             planned: BTreeMap::new(),
             rejections: BTreeMap::new(),
@@ -245,6 +248,13 @@ impl History {
             inner.complain(format!("process {process} sends requests without an end"));
         }
         assert!(inner.requests[&process] <= REQUESTS_MAX, "an endless loop of requests");
+    }
+
+    /// The scripts are edited.
+    pub(super) fn edit(&self, line: impl Into<String>) {
+        let mut inner = self.0.lock();
+        inner.edits += 1;
+        inner.note(line.into());
     }
 
     /// A request that changes the object of this name is rejected.
@@ -408,25 +418,34 @@ impl Inner {
         }
         let cause = self.stored.get(uid).map_or(0, |it| it.causes);
         let attempt = (*process, id.clone(), uid.clone(), cause, *retry);
+        let times = self.attempts.entry(attempt).or_default();
+        *times += 1;
+        // What the server has not accepted is not remembered: neither after an edit, nor after a rejection.
+        let allowed =
+            1 + self.edits + self.rejections.get(name_of(uid)).copied().unwrap_or_default();
+        let is_repeated = *times > allowed;
         let is_recorded = self.stored.get(uid).is_some_and(|it| it.is_recorded(id, *x));
-        if is_recorded || !self.attempts.insert(attempt) {
+        if is_recorded || is_repeated {
             let why = if is_recorded { "but is recorded" } else { "for the same attempt" };
             self.complain(format!("{id} of {uid} is called again (x = {x}, retry {retry}), {why}"));
         }
-        self.count(id, uid, cause);
+        // A call of a process that ends at this moment: its end can cost this call.
+        let is_ending = u64::from(self.ends.contains(process));
+        self.count((id, uid, cause), is_ending);
     }
 
     /// Counts the calls of a handler for one cause. There may be one, one more for each failure of its own, and one more for each
-    /// fault since the first call that can cost a call: the end of a process, or a rejected request that changes the object.
+    /// fault since the first call that can cost a call: the end of a process, a rejected request that changes the object, or an edit
+    /// of the scripts, which drops what the server has not accepted of the edited handlers.
     /// Whatever else goes wrong with requests, responses, watches and lists must not cost any.
-    fn count(&mut self, id: &str, uid: &str, cause: u64) {
-        let name = uid.split('.').next().unwrap_or_default();
+    fn count(&mut self, (id, uid, cause): (&str, &str, u64), is_ending: u64) {
         let ends = u64::try_from(self.ends.len()).expect("a small number");
-        let faults = ends + self.rejections.get(name).copied().unwrap_or_default();
+        let faults = ends + self.rejections.get(name_of(uid)).copied().unwrap_or_default();
         let key = (id.to_owned(), uid.to_owned(), cause);
-        let count = self.counts.entry(key).or_insert(Count { calls: 0, faults });
+        let first = Count { calls: 0, faults: faults - is_ending };
+        let count = self.counts.entry(key).or_insert(first);
         count.calls += 1;
-        let hits = faults - count.faults;
+        let hits = faults - count.faults + self.edits;
         let failures = |id: &str| self.planned[uid][id].as_u64().unwrap_or_default();
         let planned = match id {
             // It is called again as long as any of its two sub-handlers is left.
@@ -505,4 +524,9 @@ impl Inner {
             self.complain(format!("{uid} is released without {OF_DELETION}"));
         }
     }
+}
+
+/// Returns the name of the object with this uid.
+fn name_of(uid: &str) -> &str {
+    uid.split('.').next().unwrap_or_default()
 }

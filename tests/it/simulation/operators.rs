@@ -274,7 +274,7 @@ impl Operators {
                 let (candidate, _) = candidate(Generation::new(registry, None));
                 process.running.reloads.try_send(candidate).is_ok()
             };
-            self.history.note(format!("process {number} loads version {}: {is_taken}", self.code));
+            self.history.edit(format!("process {number} loads version {}: {is_taken}", self.code));
             if self.language.is_some() && !is_taken {
                 // Who saves a script in vain starts the operator again.
                 self.ends.push(number, "is killed");
