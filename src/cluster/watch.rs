@@ -4,7 +4,7 @@
 //! `tests/vectors/watch-streams.json`. Unlike in Kopf, an error is returned and then overcome: the stream lists again after a pause
 //! that grows up to [`PAUSE_MAX`]. After: `reactor/streams/`.
 
-use std::{fmt, num::NonZeroU64, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream, stream::BoxStream};
@@ -19,7 +19,7 @@ use super::{
     transport::{self, Request, Transport},
     url,
 };
-use crate::logic::{order, reason::EventType, selector::Restrictions};
+use crate::logic::{reason::EventType, selector::Restrictions};
 use crate::ports::{ApiError, ErrorClass, Extent, HealthState, Pulse, StreamEvent, StreamTarget};
 
 /// The log target of streams.
@@ -39,10 +39,6 @@ const STEADY: Duration = Duration::from_secs(5);
 
 /// Minimum pause, whatever the settings.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-
-/// How many lists in a row are discarded because they are older than what was seen, after pauses that double. The next one counts: a
-/// backup was restored.
-const OUTDATED_LISTS_MAX: u32 = 3;
 
 /// Maximum number of characters of an unknown event in the log.
 const UNKNOWN_CHARS: usize = 512;
@@ -66,10 +62,6 @@ struct Watcher {
     /// Consecutive failures; the pauses grow with them. A list does not reset them: a resource that can be listed but not watched
     /// would be listed continuously.
     failures: u32,
-    /// The latest version that a list or an event has shown, if it is a number.
-    seen: Option<NonZeroU64>,
-    /// Consecutive lists that were older than that.
-    outdated_lists: u32,
 }
 
 /// The next action of the stream.
@@ -136,16 +128,7 @@ pub(super) fn stream(
     let path = url::collection(&target.resource, target.namespace.as_deref());
     let of_settings = || Restrictions::of(&target.resource, &target.settings.watching);
     let restrictions = target.restrictions.clone().unwrap_or_else(of_settings);
-    let watcher = Watcher {
-        transport,
-        target,
-        path,
-        restrictions,
-        pulse,
-        failures: 0,
-        seen: None,
-        outdated_lists: 0,
-    };
+    let watcher = Watcher { transport, target, path, restrictions, pulse, failures: 0 };
     debug!(target: TARGET, "Starting the watch-stream for {watcher}.");
     let start = watcher.start();
     let start = (watcher, start);
@@ -206,35 +189,9 @@ impl Watcher {
             Err(error) => Err(error),
         };
         match page {
-            Ok(page) if event.is_some() && self.is_outdated(&page) => self.after_outdated(&page),
             Ok(page) => (event, State::Handing(page)),
             Err(error) => self.after_failure(error, Next::List),
         }
-    }
-
-    /// Returns whether a list is older than what was seen before: objects that it lacks may exist, and others may not. If not, it is
-    /// what was seen last.
-    fn is_outdated(&mut self, page: &Page) -> bool {
-        let version = page.version.as_deref().and_then(order::of_version);
-        let is_older = version.zip(self.seen).is_some_and(|(listed, seen)| listed < seen);
-        if is_older && self.outdated_lists < OUTDATED_LISTS_MAX {
-            return true;
-        }
-        (self.seen, self.outdated_lists) = (version, 0);
-        false
-    }
-
-    fn after_outdated(&mut self, page: &Page) -> Step {
-        let pause = PAUSE_AFTER_ERROR.saturating_mul(1 << self.outdated_lists);
-        self.outdated_lists += 1;
-        debug!(
-            target: TARGET,
-            "The list of {self} has the version {}, older than what was seen ({}); listing again in {} s.",
-            page.version.as_deref().unwrap_or_default(),
-            self.seen.map_or(0, NonZeroU64::get),
-            pause.as_secs()
-        );
-        (None, State::Pausing { pause, next: Next::List })
     }
 
     fn hand_over(&mut self, mut page: Page) -> Step {
@@ -344,7 +301,6 @@ impl Watcher {
         watch.inactive_at = later(Instant::now(), silence);
         match parsed {
             Line::Event(kind, object) => {
-                self.seen = self.seen.max(order::number(&object));
                 let kind = match &mut watch.since {
                     Since::Start => Some(kind).filter(|it| *it != EventType::Added),
                     Since::Version(last) => {

@@ -66,7 +66,7 @@ impl EventView {
 
 /// Returns the version of an object, if it is a number.
 pub fn number(object: &Object) -> Option<NonZeroU64> {
-    object.header().resource_version.as_deref().and_then(of_version)
+    object.header().resource_version.as_deref().and_then(of_text)
 }
 
 /// Returns whether an object is certainly older than this version.
@@ -76,11 +76,10 @@ pub fn is_older(object: &Object, than: Option<NonZeroU64>) -> bool {
 
 /// Returns whether a version is certainly later than another one.
 pub fn is_later(seen: Option<&String>, than: &str) -> bool {
-    seen.and_then(|it| of_version(it)).zip(of_version(than)).is_some_and(|(seen, own)| seen > own)
+    seen.and_then(|it| of_text(it)).zip(of_text(than)).is_some_and(|(seen, own)| seen > own)
 }
 
-/// Returns the number of a version, if it is one.
-pub fn of_version(version: &str) -> Option<NonZeroU64> {
+fn of_text(version: &str) -> Option<NonZeroU64> {
     version.parse().ok()
 }
 

@@ -39,7 +39,7 @@ const MUTANT_SEEDS: u64 = 2000;
 const FOUND: [(Mutant, u64); 5] = [
     (Mutant::DropsEvent, 1),
     (Mutant::ForgetsStatus, 12),
-    (Mutant::ForgetsFinalizer, 7),
+    (Mutant::ForgetsFinalizer, 14),
     (Mutant::RepeatsPatch, 11),
     (Mutant::IgnoresUid, 15),
 ];
