@@ -54,8 +54,8 @@ pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> R
     std::panic::set_hook(Box::new(log_panic));
     for note in notes {
         match note {
-            Note::Info(text) => tracing::info!(target: "kopf.running", "{text}"),
-            Note::Warning(text) => tracing::warn!(target: "kopf.running", "{text}"),
+            Note::Info(text) => tracing::info!(target: "kopf.reactor", "{text}"),
+            Note::Warning(text) => tracing::warn!(target: "kopf.reactor", "{text}"),
         }
     }
     Ok(log)
@@ -74,7 +74,7 @@ pub(super) fn on_runtime<T>(
     runtime.shutdown_background();
     done.map_err(|report| match log.format {
         LogFormat::Json => report.into_log(),
-        LogFormat::Plain | LogFormat::Full => report,
+        LogFormat::Plain | LogFormat::Full | LogFormat::Kopf => report,
     })
 }
 
@@ -157,7 +157,7 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let payload = panic.payload();
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or_default();
-    tracing::error!(target: "kopf.running", "Internal error at {place}: {text}");
+    tracing::error!(target: "kopf.reactor", "Internal error at {place}: {text}");
 }
 
 /// Connects with the kubeconfig or the service account.
@@ -179,7 +179,7 @@ fn scope(option: &ScopeOption) -> Scope {
         ScopeOption::Cluster => Scope::Cluster,
         ScopeOption::Unsaid => {
             tracing::warn!(
-                target: "kopf.running",
+                target: "kopf.reactor",
                 "Neither -A/--all-namespaces nor -n/--namespace is given: serving the whole cluster (as with -A)."
             );
             Scope::Cluster

@@ -111,7 +111,7 @@ impl Read {
             );
         }
         for warning in warnings {
-            tracing::warn!(target: "kopf.running", "{warning}");
+            tracing::warn!(target: "kopf.reactor", "{warning}");
         }
         let sources = reload.then(|| {
             let mut sources = Sources::new(files, maps);

@@ -23,7 +23,7 @@ use crate::logic::vault::{Found, Rejection, Ticket, Vault};
 use crate::ports::{ApiError, BoxFuture, Clock, Health, HealthState, Pulse};
 
 /// The log target of logins.
-const TARGET: &str = "kopf.networking";
+const TARGET: &str = "kopf.client";
 
 /// The health part.
 const PART: &str = "login";

@@ -350,7 +350,7 @@ pub(in crate::cli) fn log(
         (false, false) => variables.truth("LOG_PREFIX")?.or_else(|| file.flag("log-prefix")),
     };
     let prefix = said.unwrap_or(match format {
-        LogFormat::Plain | LogFormat::Full => true,
+        LogFormat::Plain | LogFormat::Full | LogFormat::Kopf => true,
         // JSON lines have a separate key for the object.
         LogFormat::Json => false,
     });
