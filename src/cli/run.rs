@@ -14,18 +14,19 @@ use crate::cli::{
     logging::{self, Log},
     memory_trim,
     options::{LogOptions, Note, RunOptions, ScopeOption},
-    reload::{self, ReloadReport, Reloading},
     report::{Exit, Report},
     scripts::{self, First, Read},
     signals::{self, StopSignal},
     variable,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
-use crate::ports::{Clock, Cluster, Health};
+use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
+use crate::ports::{Clock, Cluster};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::Terms;
 use crate::settings::Settings;
+use crate::sources::reload::{self, ReloadReport, Reloading};
+use crate::telemetry::Health;
 
 /// Runs an operator. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {

@@ -28,8 +28,9 @@ use super::{
     retry::{Pause, Verdict, judge},
     sessions::{Advice, Session, Sessions},
 };
-use crate::ports::{ApiError, Interrupt, Leadership, Metrics};
+use crate::ports::{ApiError, Interrupt, Leadership};
 use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
+use crate::telemetry::Metrics;
 
 /// Maximum size of a body in bytes. The largest collections are some hundreds of megabytes.
 const BODY_BYTES_MAX: usize = 2 << 30;

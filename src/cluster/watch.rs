@@ -19,8 +19,9 @@ use super::{
     transport::{self, Request, Transport},
     url,
 };
-use crate::logic::{reason::EventType, selector::Restrictions};
-use crate::ports::{ApiError, ErrorClass, Extent, HealthState, Pulse, StreamEvent, StreamTarget};
+use crate::logic::{handlers::selector::Restrictions, object::reason::EventType};
+use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
+use crate::telemetry::{HealthState, Pulse};
 
 /// The log target of streams.
 const TARGET: &str = "kopf.watch";

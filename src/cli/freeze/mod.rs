@@ -14,9 +14,10 @@ use crate::cli::{
     run,
 };
 use crate::features::peering::{Command, Problem};
-use crate::ports::{Clock, Health};
+use crate::ports::Clock;
 use crate::reactor::Connecting;
 use crate::settings::Settings;
+use crate::telemetry::Health;
 
 pub(super) use options::{FreezeOptions, resolve_freeze, resolve_resume};
 

@@ -7,11 +7,16 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::subscriber;
-use crate::cli::args::{ColorWhen, LogFormat};
-use crate::cli::options::{LogOptions, Verbosity};
-use crate::logic::object::ObjectRef;
-use crate::logic::outcome::{LogLevel, LogLine};
-use crate::ports::{Clock, Logger, LoggerKind};
+use crate::call::{Logger, LoggerKind};
+use crate::cli::{
+    args::{ColorWhen, LogFormat},
+    options::{LogOptions, Verbosity},
+};
+use crate::logic::{
+    handlers::outcome::{LogLevel, LogLine},
+    object::ObjectRef,
+};
+use crate::ports::Clock;
 
 /// Checks what `act` logs. The paused clock always shows the same time.
 fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {

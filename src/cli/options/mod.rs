@@ -15,8 +15,8 @@ use crate::cli::{
 };
 use crate::features::probes::{Endpoint, UrlError};
 use crate::logic::{
+    access::grants::Grants,
     configure::{self, Setting},
-    grants::Grants,
 };
 use crate::settings::Settings;
 
@@ -26,8 +26,9 @@ mod scripts;
 #[cfg(test)]
 mod tests;
 
+pub use crate::sources::MapOption;
 pub use address::Address;
-pub use scripts::{MapOption, ScriptOptions};
+pub use scripts::ScriptOptions;
 
 /// The resolved options of `kopf run`.
 #[derive(Clone, Debug, PartialEq)]

@@ -21,9 +21,9 @@ use super::{
     Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::DaemonShared,
 };
 use crate::logic::{
-    nanos::Nanos,
+    background::stopping::{self, StopReason},
     object::Object,
-    stopping::{self, StopReason},
+    text::nanos::Nanos,
 };
 use crate::ports::Pauses;
 use crate::settings::Background;

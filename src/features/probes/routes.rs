@@ -13,7 +13,7 @@ use super::{
     liveness::Liveness,
     report::{Check, CheckOptions, report},
 };
-use crate::ports::Health;
+use crate::telemetry::Health;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";

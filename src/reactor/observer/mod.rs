@@ -16,15 +16,16 @@ use futures::{future, stream::BoxStream};
 
 use self::{namespaces::Namespaces, resources::Resources};
 use super::Scope;
+use crate::call::Scripts;
 use crate::handling::choosing::Choices;
 use crate::logic::{
-    peering,
-    registry::{Registry, ResourceHandlers},
-    resource::Resource,
-    selector::{self, Selector},
-    served,
+    change::registry::{Registry, ResourceHandlers},
+    discovery::served,
+    handlers::selector::{self, Selector},
+    object::resource::Resource,
+    replicas::peering,
 };
-use crate::ports::{ApiError, Cluster, Extent, Scripts, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
 use crate::settings::Settings;
 
 /// One stream to run: a resource in one namespace, or in the whole cluster.

@@ -7,10 +7,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Events, View};
 use crate::logic::{
-    namespaces::{NamespacePattern, NamespaceState, namespace_state},
-    object::Object,
-    reason::EventType,
-    resource::Resource,
+    discovery::namespaces::{NamespacePattern, NamespaceState, namespace_state},
+    object::{Object, reason::EventType, resource::Resource},
 };
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent};
 

@@ -1,6 +1,6 @@
 //! One task per resource and namespace: puts each event into the queue of its object.
 //!
-//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `worker.rs`. The task never waits for a worker, so a slow handler cannot
+//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `reactor/object/worker.rs`. The task never waits for a worker, so a slow handler cannot
 //! make the server close the watch.
 //!
 //! | file | does |
@@ -14,9 +14,13 @@
 //!
 //! The next version of the handlers takes over in `reactor/generation/handover.rs`.
 
+mod backlog;
 mod end;
 mod known_objects;
+pub(super) mod permits;
+pub(super) mod queue;
 mod set;
+mod stream_log;
 mod taking;
 mod worker_pool;
 
@@ -36,15 +40,11 @@ use self::{
     known_objects::KnownObjects,
     worker_pool::{Finished, WorkerPool},
 };
-use super::{
-    generation::{Relist, SharedContext, StreamContext},
-    stream_log::StreamLog,
-    worker::panic_text,
-};
+use super::generation::{Relist, SharedContext, StreamContext};
 use crate::features::indexes::Hold;
-use crate::ports::{
-    ApiError, Extent, HealthState, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget,
-};
+use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+use crate::reactor::{object::worker::panic_text, streams::stream_log::StreamLog};
+use crate::telemetry::{HealthState, Metrics, Pulse, ResourceLabels};
 
 /// Yields to the workers after this many events: a list arrives all at once, and its first objects should be finished before all
 /// others have a worker.

@@ -18,7 +18,7 @@ use super::{
     errors::{Sources, problem},
     shadowed,
 };
-use crate::scripting::{Source, modules};
+use crate::scripting::{Source, host::modules};
 
 /// Resolves the imports of one script.
 pub(super) struct Modules {
