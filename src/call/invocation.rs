@@ -153,8 +153,8 @@ impl Drop for ClearOnDrop {
 /// Everything that a script function can read in one call: the source of `ctx`.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The handler, or the handler that the filter belongs to; made by [`Handler::for_scripts`], because scripts may hold it. The caller
-    /// keeps the handler itself alive, and with it the script.
+    /// The handler, or the handler that the filter belongs to; made by [`Handler::for_scripts`], because scripts may hold it. The
+    /// caller keeps the handler itself alive, and with it the script.
     pub handler: Arc<Handler>,
     /// `None` in filters.
     pub attempt: Option<Attempt>,

@@ -1,5 +1,5 @@
-//! The scripts as the operator calls them ([`Scripts`]), and everything that one call sees: its cause, the object, memos, the patch,
-//! indexes, the logger, the stop flag.
+//! The scripts as the operator calls them ([`Scripts`]), and everything that one call sees: its cause, the object, memos, the
+//! patch, indexes, the logger, the stop flag.
 
 mod children;
 mod current;

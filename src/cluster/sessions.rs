@@ -1,6 +1,7 @@
 //! The available connections, one for each credentials, and the logins that create new ones.
 //!
-//! `logic/access/vault/` decides which connection is used and when to log in again; this module does it, once for all waiting requests.
+//! `logic/access/vault/` decides which connection is used and when to log in again; this module does it, once for all waiting
+//! requests.
 
 use std::{
     fmt,

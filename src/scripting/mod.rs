@@ -1,8 +1,8 @@
 //! Adapter: Lua and Rhai. One script file is one sandboxed VM and one failure domain.
 //!
 //! [`ScriptHost`] is the `call::Scripts` of the operator: it finds the script of a function and hands the call to its
-//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `scripting/handles/ctx.rs`, `handles/`,
-//! `scripting/functions/kopf.rs` and `scripting/functions/`, what a declaration means in `logic/handlers/declare/`.
+//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `scripting/handles/ctx.rs`,
+//! `handles/`, `scripting/functions/kopf.rs` and `scripting/functions/`, what a declaration means in `logic/handlers/declare/`.
 
 mod functions;
 mod handles;

@@ -94,10 +94,8 @@ impl From<Problem> for Report {
 
 impl From<sources::Error> for Report {
     fn from(error: sources::Error) -> Report {
-        let exit = match error {
-            sources::Error::NothingNamed => Exit::Usage,
-            _ => Exit::Failure,
-        };
+        let is_usage = matches!(error, sources::Error::NothingNamed);
+        let exit = if is_usage { Exit::Usage } else { Exit::Failure };
         Report { exit, ..Problem::from(error).into() }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs the index handlers of one object for one event.
 //!
-//! Before: `reactor/object/cycle.rs`. After: `logic/indexing`, which interprets the results.
+//! Before: `reactor/object/cycle.rs`. After: `logic/background/indexing`, which interprets the results.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

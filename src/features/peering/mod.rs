@@ -1,8 +1,8 @@
 //! Peering with other operators of the same objects: announces this operator, and pauses it while one with a higher priority is
 //! active.
 //!
-//! There is one [`Member`] per peering object. `logic/replicas/peering/` decides; the members add and remove blockers in [`Pauses`], which
-//! streams and daemons follow. No error ends a member: each error is logged once, and the request is retried.
+//! There is one [`Member`] per peering object. `logic/replicas/peering/` decides; the members add and remove blockers in
+//! [`Pauses`], which streams and daemons follow. No error ends a member: each error is logged once, and the request is retried.
 
 mod command;
 mod member;

@@ -1,7 +1,7 @@
 //! Posts Kubernetes events: in order for each object, concurrently for different objects, and without delaying anything else.
 //!
-//! `logic/background/posting.rs` decides the content of an event; scripts and loggers put events into `call/event_queue.rs`. A failure is
-//! logged and the event dropped: events are for people, nothing depends on them.
+//! `logic/background/posting.rs` decides the content of an event; scripts and loggers put events into `call/event_queue.rs`. A
+//! failure is logged and the event dropped: events are for people, nothing depends on them.
 //!
 //! One task does it all. It keeps nothing of objects without events, so it costs nothing when idle and has no workers that
 //! `posting.idle_timeout` could end.

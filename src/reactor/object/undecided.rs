@@ -1,7 +1,7 @@
 //! Undecided handlers: their filters have failed, or indexes that their scripts use are incomplete.
 //!
 //! All other handlers are called meanwhile. A cycle with nothing else to do waits here until something can be decided. Before:
-//! `cycle.rs`. The remembered state: `logic/undecided`.
+//! `cycle.rs`. The remembered state: `logic/change/undecided`.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

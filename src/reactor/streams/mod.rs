@@ -1,7 +1,7 @@
 //! One task per resource and namespace: puts each event into the queue of its object.
 //!
-//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `reactor/object/worker.rs`. The task never waits for a worker, so a slow handler cannot
-//! make the server close the watch.
+//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `reactor/object/worker.rs`. The task never waits for a worker, so a slow
+//! handler cannot make the server close the watch.
 //!
 //! | file | does |
 //! |---|---|
@@ -50,8 +50,8 @@ use crate::telemetry::{HealthState, Metrics, Pulse, ResourceLabels};
 /// others have a worker.
 const EVENTS_PER_YIELD: usize = 64;
 
-/// While this many objects are waiting for a worker, the stream does not read more of a list, to limit memory. At least two pages of
-/// the list (`settings.watching.chunk_size`), so that the workers never wait for the server.
+/// While this many objects are waiting for a worker, the stream does not read more of a list, to limit memory. At least two pages
+/// of the list (`settings.watching.chunk_size`), so that the workers never wait for the server.
 const WAITING_MAX: usize = 1000;
 /// Maximum time to delay the reading of a list: servers expire the snapshot of a list after five minutes.
 const PACED_MAX: Duration = Duration::from_mins(2);
@@ -255,8 +255,8 @@ impl Stream {
         }
     }
 
-    /// Returns until when to leave the rest of a list unread, if enough of its objects are waiting for a worker. A streamed list is not
-    /// delayed: the server would end it.
+    /// Returns until when to leave the rest of a list unread, if enough of its objects are waiting for a worker. A streamed list is
+    /// not delayed: the server would end it.
     fn paced_until(&self) -> Option<Instant> {
         let is_streamed = self.context.settings.watching.initial_streaming;
         let listing = self.listing.as_ref().filter(|_| !is_streamed)?;

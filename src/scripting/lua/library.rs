@@ -1,4 +1,4 @@
-//! The libraries as globals: see `scripting/library`.
+//! The libraries as globals: see `scripting/functions`.
 
 use std::{cell::OnceCell, rc::Rc, sync::Arc};
 

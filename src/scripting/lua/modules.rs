@@ -1,4 +1,4 @@
-//! `require`: see `scripting/modules` for where modules come from.
+//! `require`: see `scripting/host/modules` for where modules come from.
 
 use std::sync::Arc;
 

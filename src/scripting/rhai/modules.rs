@@ -1,4 +1,4 @@
-//! `import`: see `scripting/modules` for where modules come from.
+//! `import`: see `scripting/host/modules` for where modules come from.
 
 use std::{
     collections::BTreeMap,

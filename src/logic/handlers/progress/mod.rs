@@ -1,7 +1,7 @@
 //! The progress of one handler on one object.
 //!
-//! The contract is `tests/vectors/progress-records.json`. The progress of all handlers together is in `logic/change/state/`. Before: the
-//! [`Outcome`]s of calls. After: a patch of the object.
+//! The contract is `tests/vectors/progress-records.json`. The progress of all handlers together is in `logic/change/state/`.
+//! Before: the [`Outcome`]s of calls. After: a patch of the object.
 
 mod stamp;
 mod storage;

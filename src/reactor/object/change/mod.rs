@@ -1,7 +1,7 @@
 //! Handles a change of one object: plans, runs the due handlers, settles.
 //!
-//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/object/delivery.rs`. `level.rs` runs the handlers of one change, or the
-//! sub-handlers of one handler; `subhandlers.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
+//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/object/delivery.rs`. `level.rs` runs the handlers of one change, or
+//! the sub-handlers of one handler; `subhandlers.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
 
 mod attempts;
 mod level;

@@ -1,4 +1,4 @@
-//! The libraries, as `env::get` and as `env.get`: see `scripting/library`.
+//! The libraries, as `env::get` and as `env.get`: see `scripting/functions`.
 //!
 //! Rhai finds a method by its name and the type of its receiver, and all libraries are of one type: a method that several of
 //! them have asks its receiver which one is meant.
