@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
     args::LogFormat,
+    env::variable,
     health_server::HealthServer,
     identity,
     logging::{self, Log},
@@ -17,7 +18,6 @@ use crate::cli::{
     report::{Exit, Report},
     scripts::{self, First, Read},
     signals::{self, StopSignal},
-    variable,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};

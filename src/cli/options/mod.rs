@@ -26,6 +26,7 @@ mod scripts;
 #[cfg(test)]
 mod tests;
 
+pub use crate::cli::assignment::Assignment;
 pub use crate::sources::MapOption;
 pub use address::Address;
 pub use scripts::ScriptOptions;
@@ -68,24 +69,6 @@ impl Note {
         match self {
             Note::Info(text) | Note::Warning(text) => text,
         }
-    }
-}
-
-/// A setting that is changed before the operator starts.
-#[derive(Clone, Debug)]
-pub struct Assignment {
-    /// The setting.
-    pub setting: &'static Setting,
-    /// The new value.
-    pub value: Value,
-    /// The source: a location in a file, a variable, an option.
-    pub origin: String,
-}
-
-impl PartialEq for Assignment {
-    fn eq(&self, other: &Self) -> bool {
-        let name = |it: &Self| (it.setting.group, it.setting.name);
-        name(self) == name(other) && self.value == other.value && self.origin == other.origin
     }
 }
 
