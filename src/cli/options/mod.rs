@@ -5,8 +5,6 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
-
 use crate::cli::{
     args::{ColorWhen, LogArgs, LogFormat, RunArgs},
     config::Config,
@@ -14,10 +12,7 @@ use crate::cli::{
     report::Report,
 };
 use crate::features::probes::{Endpoint, UrlError};
-use crate::logic::{
-    access::grants::Grants,
-    configure::{self, Setting},
-};
+use crate::logic::{access::grants::Grants, configure};
 use crate::settings::Settings;
 
 mod address;

@@ -15,7 +15,7 @@ use crate::logic::{
 };
 use crate::reactor::{
     observer::Target,
-    operator::{run::OperatorContext, serve::Shared},
+    operator::context::{OperatorContext, Shared},
 };
 
 /// The sources of all streams' contexts.

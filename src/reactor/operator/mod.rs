@@ -1,6 +1,7 @@
 //! The parts of an operator, and the reasons for its end.
 
 mod background_tasks;
+pub(super) mod context;
 mod poster;
 mod probing;
 mod replicas;

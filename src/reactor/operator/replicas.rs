@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    background_tasks::BackgroundTasks,
-    serve::{Serve, Shared},
-};
+use super::{background_tasks::BackgroundTasks, context::Shared, serve::Serve};
 use crate::features::{
     leadership::{Election, Leadership},
     peering::{self, Common, PeeringTargets},

@@ -10,13 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     background_tasks::BackgroundTasks,
+    context::{OperatorContext, STOPPING, Shared, unless_stopped},
     replicas::Replicas,
-    run::{OperatorContext, STOPPING, unless_stopped},
 };
 use crate::features::{
     daemons,
     indexes::{self, Readiness},
-    leadership::Leadership,
     probes,
 };
 use crate::logic::{
@@ -25,7 +24,6 @@ use crate::logic::{
 use crate::ports::{ApiError, Cluster, Pauses, Rejection};
 use crate::reactor::{
     generation::{Candidates, Contexts, GenerationState, ReadyCandidate},
-    object::{change::Rate, memory::Memories},
     observer::{Observer, Target},
     operator::{Failure, Scope},
     streams::{StreamEnd, StreamSet},
@@ -220,16 +218,4 @@ impl Serve<'_> {
             tasks.add(|stop| indexes::watch(readiness, health, stop));
         }
     }
-}
-
-/// What all streams share after the cluster is connected.
-pub(in crate::reactor) struct Shared<'a> {
-    pub(in crate::reactor) cluster: &'a Arc<dyn Cluster>,
-    pub(in crate::reactor) start: Instant,
-    pub(in crate::reactor) retries: Arc<Rate>,
-    pub(in crate::reactor) memories: Arc<Memories>,
-    pub(in crate::reactor) pauses: Pauses,
-    pub(in crate::reactor) leadership: Leadership,
-    pub(in crate::reactor) readiness: Readiness,
-    pub(in crate::reactor) daemons: Arc<daemons::Daemons>,
 }

@@ -9,6 +9,7 @@
 //! whole text.
 
 mod declaration;
+mod dialect;
 mod facts;
 mod lua;
 mod rhai;
@@ -17,6 +18,7 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
+use self::dialect::Dialect;
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
@@ -34,37 +36,6 @@ use self::{
 pub(in crate::scripting) enum Language {
     Lua,
     Rhai,
-}
-
-/// How a language writes what facts are read from.
-struct Dialect {
-    /// Begin the declaration of variables.
-    declaring: &'static [&'static str],
-    assigning: &'static [&'static str],
-    /// Between a name and a name in it.
-    accessing: &'static [&'static str],
-    /// The one of these that calls a method.
-    method: &'static str,
-    /// The one of these that makes `M.f` worth looking at for itself.
-    member: &'static str,
-    /// Between a key and its value.
-    keyed: &'static str,
-    /// Begin a value that is new.
-    fresh: &'static [&'static str],
-    /// Whether `f "text"` and `f { … }` are calls.
-    calls_with_literals: bool,
-    /// Whatever is called in or below these changes nothing that another statement has made.
-    harmless: &'static [&'static str],
-    harmless_members: &'static [&'static str],
-    harmless_methods: &'static [&'static str],
-    /// Functions that change their first argument.
-    changing: &'static [&'static str],
-    /// Who mentions these can reach everything.
-    opaque: &'static [&'static str],
-    /// Makes a function of a text.
-    names_functions: Option<&'static str>,
-    /// Functions that give back the table they are given.
-    wrapping: &'static [&'static str],
 }
 
 /// The text of a script, understood as far as needed.
