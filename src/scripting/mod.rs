@@ -16,11 +16,11 @@ mod values;
 
 pub(crate) use self::script::{Load, Loaded};
 pub use self::{
-    host::{
-        Prepared, ScriptHost, ScriptSet,
-        diagnostics::LoadError,
-        modules::{Digest, LoadedModule, Modules, shown as shown_module},
-    },
+    host::{Prepared, ScriptHost, ScriptSet},
     script::Source,
     terms::{Placement, Terms},
+};
+pub use crate::scripting::script::{
+    diagnostics::LoadError,
+    modules::{Digest, LoadedModule, Modules, shown as shown_module},
 };

@@ -16,18 +16,26 @@ use std::{
 use futures::future;
 
 use self::{namespaces::Namespaces, resources::Resources, view::View};
-use super::Scope;
 use crate::call::Scripts;
 use crate::handling::choosing::Choices;
 use crate::logic::{
     change::registry::{Registry, ResourceHandlers},
-    discovery::served,
+    discovery::{namespaces::NamespacePattern, served},
     handlers::selector::{self, Selector},
     object::resource::Resource,
     replicas::peering,
 };
 use crate::ports::{ApiError, Cluster};
 use crate::settings::Settings;
+
+/// The namespaces to serve.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// All namespaces, with cluster-wide streams.
+    Cluster,
+    /// The namespaces that match any of these patterns.
+    Namespaces(Vec<NamespacePattern>),
+}
 
 /// One stream to run: a resource in one namespace, or in the whole cluster.
 pub(super) type Target = (Arc<Resource>, Option<Arc<str>>);

@@ -7,14 +7,8 @@ use std::sync::Arc;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    context::{OperatorContext, STOPPING, unless_stopped},
-    poster::Poster,
-    probing::Probing,
-    replicas::Replicas,
-    serve::Serve,
-};
-use crate::call::{CallServices, Current, EventQueue, Indexes, LiveGeneration, Memo, Scripts};
+use super::{poster::Poster, probing::Probing, replicas::Replicas, serve::Serve};
+use crate::call::{CallServices, Current, EventQueue, Indexes, LiveGeneration, Memo};
 use crate::features::probes::{CountedScripts, Endpoint};
 use crate::handling::{
     activities::{self, Activity, RepeatedActivity},
@@ -27,8 +21,12 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, Cluster, Kube, Leadership, NativeLogins};
 use crate::reactor::{
-    generation::Candidates,
-    operator::{Connect, Connecting, Failure, Operator, Scope},
+    generation::{
+        Candidates,
+        shared::{OperatorContext, STOPPING, unless_stopped},
+    },
+    observer::Scope,
+    operator::{Connect, Connecting, Failure, Operator},
 };
 use crate::settings::Settings;
 use crate::telemetry::HealthState;

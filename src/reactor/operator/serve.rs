@@ -8,11 +8,7 @@ use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    background_tasks::BackgroundTasks,
-    context::{OperatorContext, STOPPING, Shared, unless_stopped},
-    replicas::Replicas,
-};
+use super::{background_tasks::BackgroundTasks, replicas::Replicas};
 use crate::features::{
     daemons,
     indexes::{self, Readiness},
@@ -23,9 +19,12 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, Cluster, Pauses, Rejection};
 use crate::reactor::{
-    generation::{Candidates, Contexts, GenerationState, ReadyCandidate},
-    observer::{Observer, Target},
-    operator::{Failure, Scope},
+    generation::{
+        Candidates, Contexts, GenerationState, ReadyCandidate,
+        shared::{OperatorContext, STOPPING, Shared, unless_stopped},
+    },
+    observer::{Observer, Scope, Target},
+    operator::Failure,
     streams::{StreamEnd, StreamSet},
 };
 use crate::settings::Settings;

@@ -6,9 +6,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::StreamContext;
 use crate::logic::generation::{NewHandlers, Version};
-use crate::reactor::streams::queue::Event;
+use crate::reactor::object::{context::StreamContext, queue::Event};
 
 /// Handlers of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ pub(in crate::reactor) struct Relist {
     list: Option<Events>,
     handlers: PendingHandlers,
     /// Waits for the list.
-    pub(super) hold: Arc<Hold>,
+    pub(in crate::reactor) hold: Arc<Hold>,
     /// The stream has started its own list since then.
     is_overtaken: bool,
     /// The failure that was logged last.
@@ -31,7 +31,7 @@ pub(in crate::reactor) struct Relist {
 }
 
 /// The new handlers that a relist is for.
-pub(super) struct PendingHandlers {
+pub(in crate::reactor) struct PendingHandlers {
     /// The handlers by the version that added them, in ascending order; never empty.
     versions: Vec<(Version, NewHandlers)>,
     /// All of these handlers.
@@ -41,14 +41,14 @@ pub(super) struct PendingHandlers {
 
 impl PendingHandlers {
     /// Creates the set of handlers that this version has added.
-    pub(super) fn new(version: Version, handlers: NewHandlers) -> Self {
+    pub(in crate::reactor) fn new(version: Version, handlers: NewHandlers) -> Self {
         let all = Arc::new(handlers.clone());
         PendingHandlers { all, versions: vec![(version, handlers)], latest: version }
     }
 
     /// Returns these handlers and those of an earlier relist that was not completed.
     #[must_use]
-    pub(super) fn after(self, earlier: PendingHandlers) -> Self {
+    pub(in crate::reactor) fn after(self, earlier: PendingHandlers) -> Self {
         let mut all = NewHandlers::clone(&earlier.all);
         all.add(NewHandlers::clone(&self.all));
         let versions = earlier.versions.into_iter().chain(self.versions).collect();
@@ -70,12 +70,16 @@ impl PendingHandlers {
 
 impl Relist {
     /// Starts with this list, or with the next list of the stream itself.
-    pub(super) fn new(list: Option<Events>, handlers: PendingHandlers, hold: Arc<Hold>) -> Self {
+    pub(in crate::reactor) fn new(
+        list: Option<Events>,
+        handlers: PendingHandlers,
+        hold: Arc<Hold>,
+    ) -> Self {
         Relist { list, handlers, hold, is_overtaken: false, logged: String::new() }
     }
 
     /// Returns the latest version that the relist is for.
-    pub(super) fn version(&self) -> Version {
+    pub(in crate::reactor) fn version(&self) -> Version {
         self.handlers.latest
     }
 
@@ -85,12 +89,12 @@ impl Relist {
     }
 
     /// Returns the handlers that the relist is for, for an object that was shown to this version.
-    pub(super) fn handlers_since(&self, shown: Version) -> Arc<NewHandlers> {
+    pub(in crate::reactor) fn handlers_since(&self, shown: Version) -> Arc<NewHandlers> {
         self.handlers.since(shown)
     }
 
     /// Ends the relist early. Returns the handlers that another relist must be for.
-    pub(super) fn into_handlers(self) -> PendingHandlers {
+    pub(in crate::reactor) fn into_handlers(self) -> PendingHandlers {
         self.handlers
     }
 
@@ -108,7 +112,7 @@ impl Relist {
     }
 
     /// Logs a failure, but only once while it stays the same; the list is retried automatically.
-    pub(super) fn log(&mut self, name: &str, error: &ApiError) {
+    pub(in crate::reactor) fn log(&mut self, name: &str, error: &ApiError) {
         if self.logged != error.message {
             tracing::warn!(
                 target: "kopf.watching",

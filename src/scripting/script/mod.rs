@@ -1,12 +1,18 @@
 //! One script: its source, and what its top level has declared.
 
+pub(super) mod bounds;
+pub(super) mod diagnostics;
+pub(super) mod fingerprint;
+pub(super) mod modules;
+pub(super) mod running_time;
+
 use std::sync::Arc;
 
-use super::host::{diagnostics::LoadError, modules::Modules};
 use super::terms::Terms;
 use crate::call::Scripts;
 use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser};
 use crate::ports::BoxFuture;
+use crate::scripting::script::{diagnostics::LoadError, modules::Modules};
 
 /// One script.
 #[derive(Clone, Debug)]
