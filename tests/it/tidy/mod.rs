@@ -2,6 +2,12 @@
 //!
 //! Each failure names the file, the line and the rule. `tests/it/` is outside of all layers and may use everything.
 
+mod imports;
+mod maps;
+mod rooms;
+mod source;
+mod words;
+
 use std::{
     collections::BTreeSet,
     fmt, fs,
