@@ -1,4 +1,4 @@
-//! Errors of paths and ConfigMaps that do not provide scripts.
+//! Errors of paths and `ConfigMap`s that do not provide scripts.
 
 use std::{io, path::PathBuf};
 

@@ -158,7 +158,7 @@ fn tokens(tree: &str) -> Vec<String> {
         match found.last_mut() {
             Some(word) if is_in_word && is_open => word.push(character),
             _ if is_in_word || matches!(character, '{' | '}' | ',' | '*') => {
-                found.push(character.into())
+                found.push(character.into());
             }
             _ => {}
         }
