@@ -64,6 +64,28 @@ fn walks_follow_the_imports() {
 }
 
 #[test]
+fn the_readme_of_the_tests_names_only_what_exists() {
+    let text = fs::read_to_string(root().join("tests/README.md")).expect("tests/README.md");
+    let (_, folders) = text.split_once("## The folders of `tests/it`").expect("the folders");
+    let cells = folders.lines().filter_map(|it| it.strip_prefix("| `")?.split(" |").next());
+    let named = cells.flat_map(|it| it.split("`, `")).map(|it| it.trim_matches('`').to_owned());
+    let paths = text.split('`').skip(1).step_by(2).filter(|it| is_rust(it) && it.contains('/'));
+    let paths = paths.map(str::to_owned);
+    for name in named.chain(paths) {
+        let found = ["tests/it", "", "src"].iter().any(|it| root().join(it).join(&name).exists());
+        assert!(found, "tests/README.md names {name}, which is not there");
+    }
+    let main = fs::read_to_string(root().join("tests/it/main.rs")).expect("tests/it/main.rs");
+    let modules = main.lines().filter_map(|it| it.strip_prefix("mod ")?.strip_suffix(';'));
+    for module in modules {
+        assert!(
+            folders.contains(&format!("`{module}")),
+            "tests/README.md has no line for {module}"
+        );
+    }
+}
+
+#[test]
 fn the_words_of_the_glossary_are_those_of_the_code() {
     let glossary = section("Glossary");
     let rows = glossary.lines().filter_map(|it| it.strip_prefix("| ")?.split(" | ").next());

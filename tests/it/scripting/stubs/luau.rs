@@ -15,7 +15,7 @@ use std::{
 use regex::{Captures, Regex};
 
 use super::kopf;
-use crate::documentation::all_blocks;
+use crate::docs::documentation::all_blocks;
 
 const SOLVERS: [&str; 2] = ["new", "old"];
 

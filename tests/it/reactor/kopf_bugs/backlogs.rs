@@ -8,7 +8,7 @@ use kopf::{
     testing::{EXAMPLES, Environment, object, pass},
 };
 
-use crate::cycles::heard::Listener;
+use crate::reactor::cycles::heard::Listener;
 
 fn environment(objects: usize) -> Environment {
     let env = Environment::default();

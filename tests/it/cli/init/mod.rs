@@ -61,7 +61,7 @@ impl Drop for Desk {
 }
 
 fn crd() -> String {
-    format!("{}/tests/it/init/backup.yaml", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/tests/it/cli/init/backup.yaml", env!("CARGO_MANIFEST_DIR"))
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use kopf::{
 };
 use serde_json::json;
 
-use crate::cycles::heard::Listener;
+use crate::reactor::cycles::heard::Listener;
 
 const HOUR: Duration = Duration::from_hours(1);
 const EDITS: usize = 20_000;

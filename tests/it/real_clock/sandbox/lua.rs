@@ -15,5 +15,8 @@ const LUA: Language = Language {
 
 #[test]
 fn every_hostile_lua_script_is_stopped_and_hurts_nobody() {
-    run_all(&LUA, ("sandbox::lua::every_hostile_lua_script_is_stopped_and_hurts_nobody", 60));
+    run_all(
+        &LUA,
+        ("real_clock::sandbox::lua::every_hostile_lua_script_is_stopped_and_hurts_nobody", 60),
+    );
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cycles::{
+use crate::reactor::cycles::{
     run::run,
     scenario::{Scenario, example},
     transcript::Transcript,

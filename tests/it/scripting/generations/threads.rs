@@ -25,7 +25,7 @@ fn the_threads_of_replaced_scripts_end() {
         return;
     }
     if env::var_os(ALONE).is_none() {
-        let test = "generations::threads::the_threads_of_replaced_scripts_end";
+        let test = "scripting::generations::threads::the_threads_of_replaced_scripts_end";
         let child = Command::new(env::current_exe().expect("a path"))
             .args([test, "--exact", "--test-threads=1"])
             .env(ALONE, "1")

@@ -10,7 +10,7 @@ use kopf::{
 use serde_json::{Value, json};
 use tokio::time;
 
-use crate::cycles::heard::{Listener, Listening};
+use crate::reactor::cycles::heard::{Listener, Listening};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 

@@ -7,7 +7,7 @@ use kopf::{
 };
 use tracing::Level;
 
-use crate::cycles::heard::Listener;
+use crate::reactor::cycles::heard::Listener;
 
 const STREAM: &str = "stream/kopfexamples.v1.kopf.dev cluster-wide";
 

@@ -12,5 +12,8 @@ const RHAI: Language = Language {
 
 #[test]
 fn every_hostile_rhai_script_is_stopped_and_hurts_nobody() {
-    run_all(&RHAI, ("sandbox::rhai::every_hostile_rhai_script_is_stopped_and_hurts_nobody", 60));
+    run_all(
+        &RHAI,
+        ("real_clock::sandbox::rhai::every_hostile_rhai_script_is_stopped_and_hurts_nobody", 60),
+    );
 }

@@ -292,7 +292,7 @@ fn the_reference_has_every_setting() {
 const INTRODUCTION: &str = "\
 # Settings
 
-<!-- Made from src/logic/configure/table.rs by the test `settings::the_reference_has_every_setting`. -->
+<!-- Made from src/logic/configure/table.rs by the test `cli::settings::the_reference_has_every_setting`. -->
 
 Each setting can be changed in four places. Precedence, lowest to highest:
 

@@ -13,7 +13,7 @@ use kopf::{
 use kopf_apiserver::{ApiServer, Effect, Fault};
 use serde_json::json;
 
-use crate::cycles::heard::Listener;
+use crate::reactor::cycles::heard::Listener;
 
 fn environment() -> Environment {
     let env = Environment::default();

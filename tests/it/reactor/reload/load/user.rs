@@ -10,7 +10,7 @@ use super::{
     operator::{Marks, Watching},
     texts::{Draft, Flaw, LANGUAGES},
 };
-use crate::reload::edited::EXAMPLES;
+use crate::reactor::reload::edited::EXAMPLES;
 
 /// How much is played.
 #[derive(Clone, Copy, Debug)]
