@@ -1,7 +1,7 @@
 //! The identity of this process among other operators: read once from the environment and the system, built in
 //! `logic/replicas/peering`.
 
-use crate::cli::variable;
+use crate::cli::env::variable;
 use crate::logic::replicas::peering::{self, Identity, Moment, Surroundings};
 use crate::ports::Clock;
 

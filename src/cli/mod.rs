@@ -4,21 +4,24 @@
 //! line (`args`), the variables (`environment`), `kopf.yaml` (`config`), their combination (`options`), the scripts (`sources`) and
 //! their changes (`reload`), the log (`logging`), the signals (`signals`), and errors (`report`).
 
-use std::{collections::BTreeMap, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
 use args::{Command, LowArgs, RunArgs, RunCommand};
 use config::Config;
+use env::variable;
 use freeze::FreezeOptions;
 use options::{Note, RunOptions};
 use report::{Exit, Report};
 
 pub mod args;
+mod assignment;
 mod check;
 pub mod config;
 mod dev;
 mod docs;
+mod env;
 pub mod environment;
 mod freeze;
 mod health_server;
@@ -132,19 +135,6 @@ fn complete(shell: clap_complete::Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut LowArgs::command(), "kopf", &mut script);
     let _closed = std::io::Write::write_all(&mut std::io::stdout(), &script);
-}
-
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-/// Returns the environment variables that are wanted.
-fn variables(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
-    let named =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-    let wanted = named.filter(|(name, _)| wanted(name));
-    wanted.map(|(name, value)| (name, value.to_string_lossy().into_owned())).collect()
 }
 
 /// Prints help and usage errors as clap does, and the version as Kopf does.

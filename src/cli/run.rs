@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
     args::LogFormat,
+    env::variable,
     health_server::HealthServer,
     identity,
     logging::{self, Log},
@@ -21,7 +22,6 @@ use crate::cli::{
     scripts::{self, First, Read},
     signals::{self, StopSignal},
     summary::Summary,
-    variable,
 };
 use crate::cluster::{ConfigOverrides, ConnectOptions, KubeCluster};
 use crate::logic::replicas::peering::Identity;

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use crate::cli::{options::RunOptions, report::Report, variables};
+use crate::cli::{env::variables, options::RunOptions, report::Report};
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{access::grants::Grants, change::registry::Registry, handlers::handler::Kind};
 use crate::ports::{Clock, Cluster};

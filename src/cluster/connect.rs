@@ -13,6 +13,7 @@ use super::{
     native::{self, ConfigOverrides},
     proxy,
     reason::one_line,
+    refusal::{REASON_CHARS, refuse},
     service_account,
     sessions::{LogIn, Session, Sessions},
     token_file::TokenFile,
@@ -27,9 +28,6 @@ use crate::telemetry::Health;
 
 /// Maximum time to connect, unless the settings define another: more than a distant server needs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Maximum number of characters of the reason in an error about an invalid file.
-pub(super) const REASON_CHARS: usize = 300;
 
 /// The options of a connection.
 #[derive(Clone)]
@@ -212,12 +210,6 @@ fn unusable(error: &kube::Error) -> ApiError {
     };
     let message = format!("{what}: {}", one_line(&failure.to_string(), REASON_CHARS));
     ApiError { class, status: None, message, hint: Some(hint.into()), answer: None }
-}
-
-/// Returns an error before any request.
-pub(super) fn refuse(message: String, hint: Option<&str>) -> ApiError {
-    let hint = hint.map(str::to_owned);
-    ApiError { class: ErrorClass::Fatal, status: None, message, hint, answer: None }
 }
 
 /// Returns the address of a server for messages, without the credentials that it may contain.

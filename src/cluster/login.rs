@@ -6,7 +6,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use super::{connect::refuse, native::chain};
+use super::{native::chain, refusal::refuse};
 use crate::logic::access::login::ConnectionInfo;
 use crate::ports::ApiError;
 

@@ -32,6 +32,7 @@ mod native;
 mod outage;
 mod proxy;
 mod reason;
+mod refusal;
 mod retry;
 mod script_requests;
 mod service_account;

@@ -15,8 +15,8 @@ use kube::{
 };
 
 use super::{
-    connect::{REASON_CHARS, refuse},
     reason::one_line,
+    refusal::{REASON_CHARS, refuse},
     service_account::{self, TOKEN},
 };
 use crate::logic::access::login::Method;

@@ -5,7 +5,7 @@ use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::Config;
 
-use super::{connect::refuse, url};
+use super::{refusal::refuse, url};
 use crate::ports::ApiError;
 
 /// Sets the proxy of a configuration, whatever `kube` has set before: `wanted` is that of the login.

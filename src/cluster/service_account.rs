@@ -4,7 +4,7 @@ use std::{ffi::OsString, fs, net::Ipv6Addr, path::Path};
 
 use kube::Config;
 
-use super::{connect::refuse, login};
+use super::{login, refusal::refuse};
 use crate::logic::access::login::ConnectionInfo;
 use crate::ports::ApiError;
 

@@ -5,6 +5,7 @@
 
 mod clock;
 mod cluster;
+mod future;
 mod kube;
 mod leadership;
 mod login;
@@ -16,11 +17,9 @@ pub use cluster::{
     Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, Interrupt, NewObject,
     NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
+pub use future::BoxFuture;
 pub use kube::{Demand, Dial, Kube, LookupError, Verb};
 pub use leadership::Leadership;
 pub use login::{AskLogin, NativeLogins};
 pub use pauses::Pauses;
 pub use reloads::{Candidate, Rejection, Reloads};
-
-/// A future of a trait in this module; boxed so that the traits stay object-safe and builds short.
-pub type BoxFuture<'a, T> = futures::future::BoxFuture<'a, T>;

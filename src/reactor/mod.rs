@@ -6,5 +6,6 @@ mod observer;
 mod operator;
 mod streams;
 
+pub use observer::Scope;
 pub use operator::run::run;
-pub use operator::{Connect, Connecting, Failure, Operator, Scope};
+pub use operator::{Connect, Connecting, Failure, Operator};

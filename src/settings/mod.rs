@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+mod names;
 mod storages;
 
+pub use names::{FieldPath, PREFIX};
 pub use storages::{
     AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusDiffBase,
     StatusProgress,
 };
-
-/// A path of keys into an object: `spec.field` is `["spec", "field"]`; the empty path is the object itself.
-pub type FieldPath = Vec<String>;
 
 /// All settings of one operator.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -260,9 +259,6 @@ pub enum RetryFailed {
     /// All.
     All,
 }
-
-/// The prefix of annotations and of the finalizer, shared with Kopf.
-pub const PREFIX: &str = "kopf.zalando.org";
 
 /// The default of `settings.networking.request_timeout`. Any other value applies to all requests, this one to lists.
 pub const REQUEST_TIMEOUT: Duration = secs(300);

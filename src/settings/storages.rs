@@ -1,6 +1,6 @@
 //! The storages of state on objects, with their names and defaults.
 
-use super::{FieldPath, PREFIX};
+use super::names::{FieldPath, PREFIX};
 
 /// Where the progress of handlers is stored on an object.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,8 +14,13 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    Error, fs_events::FsEvents, live::Known, mounts::Mounts, places, read_set,
-    watch_targets::WatchTargets, watches::Watches,
+    attempt::Known,
+    error::Error,
+    fs_events::FsEvents,
+    mounts::Mounts,
+    paths::{places, read_set},
+    watch_targets::WatchTargets,
+    watches::Watches,
 };
 use crate::scripting::Source;
 use crate::sources::Notice;

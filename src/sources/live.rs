@@ -4,17 +4,22 @@
 //! attempted one is used only if a second read shortly afterwards finds the same: so no half-written script is loaded, whatever its
 //! source.
 
-use std::{collections::BTreeMap, future::pending, path::PathBuf, time::Duration};
+use std::{future::pending, time::Duration};
 
 use tokio::{
     task,
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{Files, Fingerprint, Maps, files::FilesSnapshot, settling::Settling};
+use super::{
+    Files, Fingerprint, Maps,
+    attempt::{Attempt, Known},
+    files::FilesSnapshot,
+    problem::{Notice, Problem},
+    settling::Settling,
+};
 use crate::ports::until;
-use crate::scripting::{Modules, Source, shown_module};
-use crate::sources::{Notice, Problem};
+use crate::scripting::Source;
 
 /// The time between two reads that must be equal.
 const RECHECK: Duration = Duration::from_millis(8);
@@ -47,24 +52,6 @@ pub struct Snapshot {
     pub notes: Vec<Notice>,
     /// When the first of the changes was noticed.
     pub since: Instant,
-}
-
-/// A set of scripts that is being loaded, or was loaded.
-#[derive(Clone, Debug, Default)]
-pub struct Attempt {
-    /// Without modules: they are known when the set is loaded, and some even later.
-    scripts: Fingerprint,
-    /// The parts of modules that the scripts use, by the name of the script.
-    modules: BTreeMap<String, Modules>,
-}
-
-/// The modules in use.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    /// Their names, by the name of the script.
-    names: BTreeMap<String, Vec<PathBuf>>,
-    /// Their files.
-    pub(super) paths: Vec<PathBuf>,
 }
 
 impl Sources {
@@ -226,61 +213,6 @@ impl Sources {
                 () = sleep_until(settling.due()) => return,
             }
         }
-    }
-}
-
-impl Attempt {
-    /// Creates the attempt for a set that was read.
-    pub fn of(scripts: &[Source]) -> Self {
-        let mut attempt = Attempt::default();
-        for script in scripts {
-            attempt.scripts.add(&script.name, &script.text);
-            attempt.modules.insert(script.name.clone(), script.modules.clone());
-        }
-        attempt
-    }
-
-    /// Creates the attempt for a set that could not be read.
-    pub fn of_problem(problem: &Problem) -> Self {
-        let scripts = Fingerprint::of_problem(&problem.message);
-        Attempt { scripts, modules: BTreeMap::new() }
-    }
-
-    /// Returns the fingerprints, with the modules as they were loaded.
-    fn fingerprint(&self) -> Fingerprint {
-        let mut fingerprint = self.scripts.clone();
-        for (script, modules) in &self.modules {
-            for module in modules.taken() {
-                fingerprint.add_module(shown_module(script, &module.name), script, module.digest);
-            }
-        }
-        fingerprint
-    }
-}
-
-impl Known {
-    fn of(attempts: [&Attempt; 2]) -> Self {
-        let mut known = Known::default();
-        let modules = attempts.into_iter().flat_map(|it| &it.modules);
-        for (script, modules) in modules {
-            for module in modules.taken() {
-                known.names.entry(script.clone()).or_default().push(module.name);
-                known.paths.extend(module.path);
-            }
-        }
-        known
-    }
-
-    /// Returns the fingerprints of scripts with the current content of their modules.
-    fn fingerprint(&self, scripts: &[Source]) -> Fingerprint {
-        let mut fingerprint = Fingerprint::default();
-        for Source { name, text, modules } in scripts {
-            fingerprint.add(name, text);
-            for module in self.names.get(name).into_iter().flatten() {
-                fingerprint.add_module(shown_module(name, module), name, modules.digest(module));
-            }
-        }
-        fingerprint
     }
 }
 

@@ -6,34 +6,15 @@
     reason = "a test may stop at the first surprise"
 )]
 
-mod border;
 mod cli;
 mod cluster;
-mod compatibility;
-mod cycles;
-mod dev;
-mod documentation;
+mod docs;
 mod e2e;
 mod examples;
-mod generations;
-mod health;
-mod init;
-mod isolation;
-mod kube;
-mod lua;
-mod memory;
-mod modules;
-mod others;
-mod posting;
-mod reload;
-mod reload_sources;
-mod rhai;
-mod sandbox;
+mod reactor;
+mod real_clock;
 mod scenarios;
-mod settings;
+mod scripting;
 mod simulation;
-mod stubs;
-mod surface;
 mod tidy;
 mod vectors;
-mod wrong;

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 pub use self::scripts::ScriptEntry;
 use self::yaml::{Content, Entry, Node};
-use crate::cli::{options::Assignment, report::Report};
+use crate::cli::{assignment::Assignment, report::Report};
 use crate::logic::{
     configure::{self, Outdated},
     text::{duration, nearest::nearest},

@@ -8,7 +8,7 @@ mod tests;
 use clap::ValueEnum;
 use serde_json::Value;
 
-use crate::cli::{options::Assignment, report::Report};
+use crate::cli::{assignment::Assignment, report::Report};
 use crate::logic::{
     configure::{self, Outdated, Setting, Shape},
     text::nearest::nearest,

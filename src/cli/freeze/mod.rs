@@ -7,7 +7,6 @@ mod tests;
 use std::sync::Arc;
 
 use crate::cli::{
-    environment::Lookup,
     identity,
     options::Note,
     report::{Exit, Report},
@@ -19,7 +18,7 @@ use crate::reactor::Connecting;
 use crate::settings::Settings;
 use crate::telemetry::Health;
 
-pub(super) use options::{FreezeOptions, resolve_freeze, resolve_resume};
+pub(super) use options::{FreezeOptions, Origin, resolve_freeze, resolve_resume};
 
 /// Writes or removes the record.
 pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
@@ -64,12 +63,4 @@ fn report(problem: &Problem) -> Report {
         Some(hint) => report.with_hint(hint),
         None => report,
     }
-}
-
-/// The inputs of both commands besides the arguments.
-pub(super) struct Origin<'a> {
-    /// The environment.
-    pub(super) lookup: Lookup<'a>,
-    /// The default identity, without `--id`.
-    pub(super) person: String,
 }

@@ -4,16 +4,23 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Origin;
 use crate::cli::{
     args::{FreezeArgs, LogArgs, MeetingArgs, ResumeArgs},
     config::Config,
-    environment::Environment,
+    environment::{Environment, Lookup},
     options::{self, LogOptions, Note},
     report::Report,
 };
 use crate::cluster::ConfigOverrides;
 use crate::logic::{replicas::peering::Record, text::duration};
+
+/// The inputs of both commands besides the arguments.
+pub(in crate::cli) struct Origin<'a> {
+    /// The environment.
+    pub(in crate::cli) lookup: Lookup<'a>,
+    /// The default identity, without `--id`.
+    pub(in crate::cli) person: String,
+}
 
 /// The default priority of a freeze: higher than that of most operators.
 const PRIORITY: i64 = 100;

@@ -5,8 +5,6 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
-
 use crate::cli::{
     args::{ClusterArgs, ColorWhen, LogArgs, LogFormat, RunArgs},
     config::Config,
@@ -15,10 +13,7 @@ use crate::cli::{
 };
 use crate::cluster::ConfigOverrides;
 use crate::features::probes::{Endpoint, UrlError};
-use crate::logic::{
-    access::grants::Grants,
-    configure::{self, Setting},
-};
+use crate::logic::{access::grants::Grants, configure};
 use crate::settings::Settings;
 
 mod address;
@@ -27,6 +22,7 @@ mod scripts;
 #[cfg(test)]
 mod tests;
 
+pub use crate::cli::assignment::Assignment;
 pub use crate::sources::MapOption;
 pub use address::Address;
 pub use scripts::ScriptOptions;
@@ -71,24 +67,6 @@ impl Note {
         match self {
             Note::Info(text) | Note::Warning(text) => text,
         }
-    }
-}
-
-/// A setting that is changed before the operator starts.
-#[derive(Clone, Debug)]
-pub struct Assignment {
-    /// The setting.
-    pub setting: &'static Setting,
-    /// The new value.
-    pub value: Value,
-    /// The source: a location in a file, a variable, an option.
-    pub origin: String,
-}
-
-impl PartialEq for Assignment {
-    fn eq(&self, other: &Self) -> bool {
-        let name = |it: &Self| (it.setting.group, it.setting.name);
-        name(self) == name(other) && self.value == other.value && self.origin == other.origin
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::Document;
+use super::document::{Document, singular};
 use crate::logic::object::resource::Resource;
 
 /// The media types of `/api` and `/apis`, in the order of preference.
@@ -100,7 +100,7 @@ impl ResourceDiscovery {
         Some(Resource {
             group: of.group.clone(),
             version: of.version.clone(),
-            singular: super::singular(self.singular_resource, &kind),
+            singular: singular(self.singular_resource, &kind),
             plural: self.resource,
             kind,
             shortcuts: self.short_names.unwrap_or_default(),

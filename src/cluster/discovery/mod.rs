@@ -8,6 +8,7 @@
 //! it.
 
 mod aggregated;
+mod document;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -15,7 +16,10 @@ use futures::{StreamExt as _, stream};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use self::aggregated::{GroupDiscovery, Version};
+use self::{
+    aggregated::{GroupDiscovery, Version},
+    document::{Document, singular},
+};
 use super::{
     failure::{Action, Failure},
     transport::{self, Request, Transport},
@@ -73,24 +77,6 @@ struct Entry {
     categories: Option<BTreeSet<String>>,
     namespaced: bool,
     verbs: Option<BTreeSet<String>>,
-}
-
-/// One document to read.
-struct Document {
-    path: String,
-    group: String,
-    version: String,
-    preferred: bool,
-}
-
-impl Document {
-    fn new(group: &str, version: String, preferred: bool) -> Self {
-        let path = match group {
-            "" => format!("/api/{version}"),
-            group => format!("/apis/{group}/{version}"),
-        };
-        Document { path, group: group.to_owned(), version, preferred }
-    }
 }
 
 /// Returns all resources of these groups.
@@ -215,9 +201,4 @@ fn describe(document: &Document, entries: Vec<Entry>) -> Vec<Resource> {
             verbs: entry.verbs.unwrap_or_default(),
         })
         .collect()
-}
-
-/// Returns the singular name; servers may omit it.
-fn singular(name: String, kind: &str) -> String {
-    if name.is_empty() { kind.to_lowercase() } else { name }
 }

@@ -5,6 +5,7 @@
 //! [`Pauses`], which streams and daemons follow. No error ends a member: each error is logged once, and the request is retried.
 
 mod command;
+mod common;
 mod member;
 mod requests;
 
@@ -20,40 +21,17 @@ use tokio::{sync::watch, task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 pub use self::command::{Command, Problem};
+pub use self::common::Common;
+use self::common::{ReadPlaces, TARGET};
 use self::member::Member;
-use super::leadership::Leadership;
 use crate::logic::replicas::peering::{self, Place};
-use crate::ports::{Clock, Cluster, Pauses};
-use crate::settings::Settings;
-use crate::telemetry::{Health, HealthState};
-
-/// The log target of peering.
-const TARGET: &str = "kopf.peering";
+use crate::telemetry::HealthState;
 
 /// Maximum time that the start waits for the first read. A slow cluster must not delay the work for longer.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause before a member restarts after a bug.
 const RESTART_PAUSE: Duration = Duration::from_secs(5);
-
-/// What all members share.
-#[derive(Clone)]
-pub struct Common {
-    /// The cluster.
-    pub cluster: Arc<dyn Cluster>,
-    /// The settings after the start-up handlers.
-    pub settings: Arc<Settings>,
-    /// The clock for records.
-    pub clock: Clock,
-    /// Our key among peers.
-    pub identity: String,
-    /// Where members add and remove blockers.
-    pub pauses: Pauses,
-    /// The leadership: a standby reads, and writes nothing.
-    pub leadership: Leadership,
-    /// Where members report their health.
-    pub health: Health,
-}
 
 /// Sets the peering objects, on the side of the reactor.
 pub struct PeeringTargets {
@@ -68,9 +46,6 @@ pub struct Peering {
     places: watch::Receiver<BTreeSet<Place>>,
     read_places: ReadPlaces,
 }
-
-/// The peering objects that were read.
-type ReadPlaces = Arc<watch::Sender<BTreeSet<Place>>>;
 
 /// Creates both sides; nothing is requested before [`Peering::run`].
 pub fn prepare(common: Common) -> (PeeringTargets, Peering) {
@@ -187,12 +162,5 @@ async fn follow(
         // Told to stop, the member starts once more to leave the peering object.
         let _is_over = time::timeout(RESTART_PAUSE, end.cancelled()).await;
         common.health.forget(&part);
-    }
-}
-
-impl Common {
-    /// Returns the name of a peering object's blocker.
-    fn blocker(&self, (resource, namespace): &Place) -> String {
-        peering::blocker(&self.settings.peering.name, &resource.group, namespace.as_deref())
     }
 }

@@ -1,5 +1,6 @@
 //! A declared handler: what it reacts to, and how it is called.
 
+pub use super::callback::Callback;
 use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
@@ -76,21 +77,6 @@ pub enum ErrorsMode {
     Temporary,
     /// Fail permanently.
     Permanent,
-}
-
-/// A filter function of a script, or a combination of filter functions.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Callback {
-    /// One function.
-    Function(Function),
-    /// `kopf.all_`: none fails; passes when empty.
-    All(Vec<Callback>),
-    /// `kopf.any_`: one passes; fails when empty.
-    Any(Vec<Callback>),
-    /// `kopf.none_`: none passes; passes when empty.
-    None(Vec<Callback>),
-    /// `kopf.not_`.
-    Not(Box<Callback>),
 }
 
 /// A filter on one value.

@@ -1,5 +1,6 @@
 //! Handlers: how they are declared, what they select, how they end, and the progress that is stored for them.
 
+pub mod callback;
 pub mod declare;
 pub mod description;
 pub mod function;

@@ -17,7 +17,7 @@ use crate::logic::{
     handlers::handler::{Handler, Kind},
 };
 use crate::ports::{BoxFuture, Candidate, NativeLogins, Rejection, Reloads};
-use crate::reactor::operator::run::OperatorContext;
+use crate::reactor::generation::shared::OperatorContext;
 use crate::settings::Settings;
 
 /// The candidates of an operator.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{context::StreamContext, state::GenerationState};
+use super::state::GenerationState;
 use crate::call::ObjectPacker;
 use crate::features::{
     daemons,
@@ -14,8 +14,9 @@ use crate::logic::{
     change::registry::ResourceHandlers, generation, handlers::lifecycle::Lifecycle,
 };
 use crate::reactor::{
+    generation::shared::{OperatorContext, Shared},
+    object::context::StreamContext,
     observer::Target,
-    operator::{run::OperatorContext, serve::Shared},
 };
 
 /// The sources of all streams' contexts.

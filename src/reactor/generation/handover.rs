@@ -1,17 +1,19 @@
 //! Lets the next version of its handlers take over a stream: the connection, the queues and the known objects stay.
 //!
 //! `logic/generation/recheck/mod.rs` decides which objects must be handled again. Each object is shown to new handlers once: see
-//! `pending_calls.rs`.
+//! `reactor/object/pending_calls.rs`.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::relist::{PendingHandlers, Relist};
 use crate::features::daemons::LastSeen;
 use crate::logic::{generation::Recheck, object::Object};
 use crate::ports::{ApiError, StreamEvent};
 use crate::reactor::{
-    object::memory::Key,
-    streams::{Stream, queue::Event},
+    object::{memory::Key, queue::Event},
+    streams::{
+        Stream,
+        relist::{PendingHandlers, Relist},
+    },
 };
 use crate::settings::RetryFailed;
 

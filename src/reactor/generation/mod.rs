@@ -5,10 +5,10 @@
 //! | `candidates.rs` | runs the start-up handlers of a candidate; accepts or rejects it |
 //! | `state.rs` | the generation that took over last: its indexes and settings, and what its handlers wait for |
 //! | `contexts.rs` | makes the next context of each stream whose handlers have changed |
-//! | `context.rs` | what a stream and its workers share, and how they find it |
+//! | `reactor/object/context.rs` | what a stream and its workers share, and how they find it |
 //! | `handover.rs` | lets a stream continue with its next context |
-//! | `relist.rs` | lists the objects once more, because new handlers must see them |
-//! | `pending_calls.rs` | which handlers must still be called for an event |
+//! | `reactor/streams/relist.rs` | lists the objects once more, because new handlers must see them |
+//! | `reactor/object/pending_calls.rs` | which handlers must still be called for an event |
 //!
 //! There is one counter, [`crate::logic::generation::Version`], and everything carries it: the context of a stream, an event, a
 //! pending call, a known object, an index. Code that serves an object never asks for "the" generation: it has a context, and a
@@ -28,7 +28,7 @@
 //! | change handler | failed permanently | edited: is retried from zero, if `settings.reload.retry_failed` allows; unchanged: stays failed | `reactor/object/change/retry.rs` |
 //! | change handler | recorded as finished | is not called again, edited or not | `logic/change/state/mod.rs` |
 //! | change handler | has ended, but the server has not accepted its changes yet | edited: they are dropped, and it is called again; unchanged: they are sent again | `reactor/object/delivery.rs` |
-//! | event | in a queue | reaches the new handlers | `reactor/streams/queue/mod.rs` |
+//! | event | in a queue | reaches the new handlers | `reactor/object/queue/mod.rs` |
 //! | object | idle | is shown to new handlers once; to others with its next event | `reactor/generation/handover.rs` |
 //! | object | pauses after errors | is tried at once | `reactor/object/worker.rs` |
 //! | stream | watching, still wanted | continues with the next context, without a list of its own | `reactor/generation/handover.rs` |
@@ -36,7 +36,7 @@
 //! | stream | paused, or waiting after a failure | takes over at once; its next list shows the objects | `reactor/streams/mod.rs` |
 //! | stream | no longer wanted | finishes its workers, drops its objects, ends | `reactor/streams/end.rs` |
 //! | stream | wanted for the first time | starts with a list | `reactor/streams/set.rs` |
-//! | relist | incomplete | starts over for the handlers of both versions | `reactor/generation/relist.rs` |
+//! | relist | incomplete | starts over for the handlers of both versions | `reactor/streams/relist.rs` |
 //! | daemon or timer | runs or waits, unchanged | continues; its next call belongs to the new generation | `features/daemons/current_handlers.rs` |
 //! | daemon or timer | runs or waits, edited | is stopped, then started again | `reactor/object/daemon_sync.rs` |
 //! | daemon or timer | ended by itself | unchanged: stays ended; edited: starts again | `features/daemons/object.rs` |
@@ -46,18 +46,13 @@
 //! | activity | next run | uses the generation that took over last | `handling/activities.rs` |
 
 mod candidates;
-mod context;
 mod contexts;
 mod handover;
-mod pending_calls;
-mod relist;
+pub(super) mod shared;
 mod state;
 
 pub(super) use self::{
     candidates::{Candidates, ReadyCandidate},
-    context::{SharedContext, StreamContext},
     contexts::Contexts,
-    pending_calls::{HandlerSet, PendingCalls},
-    relist::Relist,
     state::GenerationState,
 };

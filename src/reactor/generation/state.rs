@@ -18,7 +18,7 @@ use crate::logic::{
     handlers::{function::ScriptId, handler::Kind},
 };
 use crate::ports::Pauses;
-use crate::reactor::operator::run::OperatorContext;
+use crate::reactor::generation::shared::OperatorContext;
 use crate::settings::Settings;
 
 /// How long new handlers of a generation wait for its new indexes at most.

@@ -20,10 +20,7 @@ use crate::logic::{
     object::Object,
     text::python_text,
 };
-use crate::reactor::{
-    generation::StreamContext,
-    streams::{permits::WorkerPermit, queue::Queue},
-};
+use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
 
 /// What is left after the change handlers have run.
 #[derive(Debug, Default)]

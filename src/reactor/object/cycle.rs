@@ -38,12 +38,11 @@ use crate::logic::{
     },
 };
 use crate::ports::{Address, ErrorClass, NewerEvents as _};
-use crate::reactor::{
-    generation::{HandlerSet, PendingCalls, StreamContext},
-    streams::{
-        permits::WorkerPermit,
-        queue::{Event, Queue},
-    },
+use crate::reactor::object::{
+    context::StreamContext,
+    pending_calls::{HandlerSet, PendingCalls},
+    permits::WorkerPermit,
+    queue::{Event, Queue},
 };
 
 /// After this time, indexing releases its worker permit to other objects.

@@ -19,7 +19,7 @@ use crate::logic::{
     object::{Object, essence, reason::EventType},
     text::json,
 };
-use crate::reactor::generation::StreamContext;
+use crate::reactor::object::context::StreamContext;
 
 /// Brings the daemons and timers of one object in line with one event.
 pub(in crate::reactor) struct SyncDaemons<'a> {

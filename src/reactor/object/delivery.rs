@@ -38,7 +38,7 @@ use crate::logic::{
     },
     object::Object,
 };
-use crate::reactor::{generation::StreamContext, streams::queue::Queue};
+use crate::reactor::object::{context::StreamContext, queue::Queue};
 
 /// Byte limits on messages, tried in this order when the server rejects the records as too long.
 const MESSAGE_BYTES: [usize; 3] = [512, 64, 0];

@@ -2,6 +2,7 @@
 
 pub(super) mod change;
 mod conclusion;
+pub(super) mod context;
 mod cycle;
 mod daemon_sync;
 mod delivery;
@@ -9,6 +10,9 @@ mod error;
 mod expectation;
 mod holding;
 pub(super) mod memory;
+pub(super) mod pending_calls;
+pub(super) mod permits;
+pub(super) mod queue;
 mod undecided;
 mod watching;
 pub(super) mod worker;

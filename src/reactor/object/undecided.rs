@@ -30,10 +30,7 @@ use crate::logic::{
     object::corrupt::CorruptState,
 };
 use crate::ports::until;
-use crate::reactor::{
-    generation::StreamContext,
-    streams::{permits::WorkerPermit, queue::Queue},
-};
+use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
 
 /// What one cycle knows about undecided handlers from its start.
 pub(in crate::reactor) struct FilterContext {

@@ -20,7 +20,7 @@ use crate::logic::{
     },
     handlers::{function::ScriptId, handler::Handler, outcome::LogLevel},
 };
-use crate::reactor::generation::{HandlerSet, StreamContext};
+use crate::reactor::object::{context::StreamContext, pending_calls::HandlerSet};
 
 /// The handlers of one script, and the changes that they request.
 struct Group {

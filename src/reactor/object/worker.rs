@@ -24,12 +24,11 @@ use crate::logic::{
     handlers::outcome::LogLevel,
     object::{Object, reason::EventType},
 };
-use crate::reactor::{
-    generation::{PendingCalls, SharedContext, StreamContext},
-    streams::{
-        permits::WorkerPermit,
-        queue::{Event, Queue},
-    },
+use crate::reactor::object::{
+    context::{SharedContext, StreamContext},
+    pending_calls::PendingCalls,
+    permits::WorkerPermit,
+    queue::{Event, Queue},
 };
 
 /// Handles the events of one object until no more arrive, or until the stream has ended.

@@ -6,35 +6,42 @@
 
 mod namespaces;
 mod resources;
+mod view;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use futures::{future, stream::BoxStream};
+use futures::future;
 
-use self::{namespaces::Namespaces, resources::Resources};
-use super::Scope;
+use self::{namespaces::Namespaces, resources::Resources, view::View};
 use crate::call::Scripts;
 use crate::handling::choosing::Choices;
 use crate::logic::{
     change::registry::{Registry, ResourceHandlers},
-    discovery::served,
+    discovery::{namespaces::NamespacePattern, served},
     handlers::selector::{self, Selector},
     object::resource::Resource,
     replicas::peering,
 };
-use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Cluster};
 use crate::settings::Settings;
+
+/// The namespaces to serve.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// All namespaces, with cluster-wide streams.
+    Cluster,
+    /// The namespaces that match any of these patterns.
+    Namespaces(Vec<NamespacePattern>),
+}
 
 /// One stream to run: a resource in one namespace, or in the whole cluster.
 pub(super) type Target = (Arc<Resource>, Option<Arc<str>>);
 
 /// The streams to run, with the handlers of each resource.
 pub(super) type Targets = BTreeMap<Target, Arc<ResourceHandlers>>;
-
-type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
 /// Observes the resources and namespaces to serve.
 pub(super) struct Observer<'a> {
@@ -53,26 +60,6 @@ pub(super) struct Observer<'a> {
     problem: Option<String>,
     /// Whether the warning about an ineffective setting was logged.
     is_peering_logged: bool,
-}
-
-/// The cluster and the settings that an observer uses.
-#[derive(Clone)]
-struct View<'a> {
-    cluster: &'a dyn Cluster,
-    settings: Arc<Settings>,
-}
-
-impl View<'_> {
-    /// Streams the changes of a cluster-scoped resource.
-    fn watch(&self, resource: &Resource, extent: Extent) -> Events {
-        self.cluster.stream(StreamTarget {
-            resource: Arc::new(resource.clone()),
-            namespace: None,
-            extent,
-            settings: Arc::clone(&self.settings),
-            restrictions: None,
-        })
-    }
 }
 
 impl<'a> Observer<'a> {

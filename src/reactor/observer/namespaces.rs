@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Events, View};
+use super::view::{Events, View};
 use crate::logic::{
     discovery::namespaces::{NamespacePattern, NamespaceState, namespace_state},
     object::{Object, reason::EventType, resource::Resource},

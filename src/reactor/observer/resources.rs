@@ -12,7 +12,10 @@ use std::{
 use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Events, View, namespaces::ACCESS_RETRY};
+use super::{
+    namespaces::ACCESS_RETRY,
+    view::{Events, View},
+};
 use crate::logic::{
     change::registry::Registry,
     discovery::{

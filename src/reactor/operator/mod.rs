@@ -14,10 +14,10 @@ use crate::call::Scripts;
 use crate::features::probes::{BindError, Endpoint};
 use crate::handling::activities::ActivityError;
 use crate::logic::{
-    change::registry::Registry, discovery::namespaces::NamespacePattern,
-    handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
 };
 use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Reloads};
+use crate::reactor::observer::Scope;
 use crate::settings::Settings;
 use crate::telemetry::Health;
 
@@ -45,15 +45,6 @@ pub struct Operator {
     pub identity: Identity,
     /// New generations of the scripts, if hot reload is enabled.
     pub reloads: Option<Reloads>,
-}
-
-/// The namespaces to serve.
-#[derive(Clone, Debug)]
-pub enum Scope {
-    /// All namespaces, with cluster-wide streams.
-    Cluster,
-    /// The namespaces that match any of these patterns.
-    Namespaces(Vec<NamespacePattern>),
 }
 
 /// Makes the connection to the cluster.

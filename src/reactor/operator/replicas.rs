@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{
-    background_tasks::BackgroundTasks,
-    serve::{Serve, Shared},
-};
+use super::{background_tasks::BackgroundTasks, serve::Serve};
 use crate::features::{
     leadership::{Election, Leadership},
     peering::{self, Common, PeeringTargets},
 };
 use crate::logic::replicas::{leadership::Terms, peering::Identity};
 use crate::ports::Cluster;
-use crate::reactor::operator::Failure;
+use crate::reactor::{generation::shared::Shared, operator::Failure};
 
 /// The leader election among the replicas of this operator, if enabled.
 pub(in crate::reactor) struct Replicas {

@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::{poster::Poster, probing::Probing, replicas::Replicas, serve::Serve};
-use crate::call::{CallServices, Current, EventQueue, Indexes, LiveGeneration, Memo, Scripts};
+use crate::call::{CallServices, Current, EventQueue, Indexes, LiveGeneration, Memo};
 use crate::features::probes::{CountedScripts, Endpoint};
 use crate::handling::{
     activities::{self, Activity, RepeatedActivity},
@@ -20,18 +19,20 @@ use crate::logic::{
     handlers::{handler::Kind, lifecycle::Lifecycle},
     replicas::peering::Identity,
 };
-use crate::ports::{ApiError, Clock, Cluster, Kube, Leadership, NativeLogins};
+use crate::ports::{ApiError, Cluster, Kube, Leadership, NativeLogins};
 use crate::reactor::{
-    generation::Candidates,
-    operator::{Connect, Connecting, Failure, Operator, Scope},
+    generation::{
+        Candidates,
+        shared::{OperatorContext, STOPPING, unless_stopped},
+    },
+    observer::Scope,
+    operator::{Connect, Connecting, Failure, Operator},
 };
 use crate::settings::Settings;
-use crate::telemetry::{Health, HealthState};
+use crate::telemetry::HealthState;
 
 /// The names of the operator's own parts in the health report.
 const STARTUP: &str = "startup";
-pub(in crate::reactor) const STOPPING: &str = "shutdown";
-
 /// Runs an operator until `stop`, or until it cannot continue.
 ///
 /// # Errors
@@ -79,23 +80,6 @@ fn warn_of_plain_finalizer(finalizer: &str) {
              Prefer a name such as my-operator.example.com/Finalizer (settings.persistence.finalizer)."
         );
     }
-}
-
-/// What all handlers of an operator share, from its start to its end.
-#[derive(Clone)]
-pub(in crate::reactor) struct OperatorContext {
-    pub(in crate::reactor) scripts: Arc<dyn Scripts>,
-    /// The generation that took over last. Only activities and the next generation use it: objects are served by the generation of
-    /// their stream.
-    pub(in crate::reactor) current: Current,
-    /// The settings as start-up handlers have left them.
-    pub(in crate::reactor) settings: Arc<Mutex<Settings>>,
-    /// The clock for timestamps that others see.
-    pub(in crate::reactor) clock: Clock,
-    /// The clock for pauses and timeouts.
-    pub(in crate::reactor) steady: Clock,
-    pub(in crate::reactor) memo: Memo,
-    pub(in crate::reactor) health: Health,
 }
 
 /// What is needed once, to start the streams.
@@ -283,17 +267,5 @@ struct Closing(Kube);
 impl Drop for Closing {
     fn drop(&mut self) {
         self.0.close();
-    }
-}
-
-/// Returns the result, or `None` after a stop.
-pub(in crate::reactor) async fn unless_stopped<T>(
-    stop: &CancellationToken,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    tokio::select! {
-        biased; // a stop takes effect at once
-        () = stop.cancelled() => None,
-        done = work => Some(done),
     }
 }

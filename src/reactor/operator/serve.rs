@@ -8,15 +8,10 @@ use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    background_tasks::BackgroundTasks,
-    replicas::Replicas,
-    run::{OperatorContext, STOPPING, unless_stopped},
-};
+use super::{background_tasks::BackgroundTasks, replicas::Replicas};
 use crate::features::{
     daemons,
     indexes::{self, Readiness},
-    leadership::Leadership,
     probes,
 };
 use crate::logic::{
@@ -24,10 +19,12 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, Cluster, Pauses, Rejection};
 use crate::reactor::{
-    generation::{Candidates, Contexts, GenerationState, ReadyCandidate},
-    object::{change::Rate, memory::Memories},
-    observer::{Observer, Target},
-    operator::{Failure, Scope},
+    generation::{
+        Candidates, Contexts, GenerationState, ReadyCandidate,
+        shared::{OperatorContext, STOPPING, Shared, unless_stopped},
+    },
+    observer::{Observer, Scope, Target},
+    operator::Failure,
     streams::{StreamEnd, StreamSet},
 };
 use crate::settings::Settings;
@@ -220,16 +217,4 @@ impl Serve<'_> {
             tasks.add(|stop| indexes::watch(readiness, health, stop));
         }
     }
-}
-
-/// What all streams share after the cluster is connected.
-pub(in crate::reactor) struct Shared<'a> {
-    pub(in crate::reactor) cluster: &'a Arc<dyn Cluster>,
-    pub(in crate::reactor) start: Instant,
-    pub(in crate::reactor) retries: Arc<Rate>,
-    pub(in crate::reactor) memories: Arc<Memories>,
-    pub(in crate::reactor) pauses: Pauses,
-    pub(in crate::reactor) leadership: Leadership,
-    pub(in crate::reactor) readiness: Readiness,
-    pub(in crate::reactor) daemons: Arc<daemons::Daemons>,
 }

@@ -9,7 +9,7 @@ use crate::logic::{
     background::{indexing::Owner, stopping::StopReason},
     object::reason::EventType,
 };
-use crate::reactor::{object::memory::Key, streams::queue::Event};
+use crate::reactor::object::{memory::Key, queue::Event};
 
 /// Why a stream ends before the operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

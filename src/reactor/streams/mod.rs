@@ -17,8 +17,7 @@
 mod backlog;
 mod end;
 mod known_objects;
-pub(super) mod permits;
-pub(super) mod queue;
+pub(super) mod relist;
 mod set;
 mod stream_log;
 mod taking;
@@ -40,10 +39,15 @@ use self::{
     known_objects::KnownObjects,
     worker_pool::{Finished, WorkerPool},
 };
-use super::generation::{Relist, SharedContext, StreamContext};
 use crate::features::indexes::Hold;
 use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
-use crate::reactor::{object::worker::panic_text, streams::stream_log::StreamLog};
+use crate::reactor::{
+    object::{
+        context::{SharedContext, StreamContext},
+        worker::panic_text,
+    },
+    streams::{relist::Relist, stream_log::StreamLog},
+};
 use crate::telemetry::{HealthState, Metrics, Pulse, ResourceLabels};
 
 /// Yields to the workers after this many events: a list arrives all at once, and its first objects should be finished before all

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{KnownObjects, Stream, StreamEnd};
 use crate::reactor::{
-    generation::{SharedContext, StreamContext},
+    object::context::{SharedContext, StreamContext},
     observer::{Target, Targets},
 };
 

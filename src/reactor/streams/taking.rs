@@ -10,9 +10,8 @@ use super::{Listing, PACED_MAX, Stream};
 use crate::logic::object::reason::EventType;
 use crate::ports::{ApiError, StreamEvent};
 use crate::reactor::{
-    generation::Relist,
-    object::memory::Key,
-    streams::{queue::Event, stream_log::StreamLog},
+    object::{memory::Key, queue::Event},
+    streams::{relist::Relist, stream_log::StreamLog},
 };
 
 impl Stream {

@@ -9,13 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::Version;
 use crate::reactor::{
-    generation::SharedContext,
-    object::{memory::Key, worker::Worker},
-    streams::{
-        backlog::Backlog,
+    object::{
+        context::SharedContext,
+        memory::Key,
         permits::{WorkerPermit, WorkerPermits},
         queue::{Event, Queue},
+        worker::Worker,
     },
+    streams::backlog::Backlog,
 };
 
 /// The workers of a stream, and the objects that wait for one.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 pub(super) use crate::scripting::values::limits::ITEMS_MAX;
 use crate::scripting::{
-    functions::types::{Datum, Failure},
+    functions::outcome::{Datum, Failure},
     values::limits,
 };
 

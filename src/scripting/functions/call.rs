@@ -7,7 +7,10 @@ use serde_json::{Map, Value};
 use super::{Given, Pace, Shape, Surroundings, bounds, given, pace, passage::Passage};
 use crate::call::Invocation;
 use crate::scripting::{
-    functions::types::{Datum, Failure, Flow, Function, Library, Outcome, Type},
+    functions::{
+        outcome::{Datum, Failure, Flow, Outcome},
+        types::{Function, Library, Type},
+    },
     values::text::did_you_mean,
 };
 

@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use super::{Call, bounds::equal};
 use crate::scripting::{
-    functions::types::{Library, Outcome, Parameter, Type, immediate, optional},
+    functions::{
+        outcome::Outcome,
+        types::{Library, Parameter, Type, immediate, optional},
+    },
     values::text::shown,
 };
 

@@ -10,7 +10,10 @@ use super::{
 };
 use crate::logic::object::diff;
 use crate::scripting::{
-    functions::types::{Failure, Library, Parameter, Type, immediate, optional, required},
+    functions::{
+        outcome::Failure,
+        types::{Library, Parameter, Type, immediate, optional, required},
+    },
     values::{refused::DEPTH_MAX, text::shown},
 };
 
@@ -246,7 +249,7 @@ fn differences(call: &Call) -> Result<Value, Failure> {
     Ok(found.into_iter().map(item).collect())
 }
 
-fn only(call: &Call, keeps: fn(bool) -> bool) -> crate::scripting::functions::types::Datum {
+fn only(call: &Call, keeps: fn(bool) -> bool) -> crate::scripting::functions::outcome::Datum {
     let keys: BTreeSet<_> = call.list("keys").iter().filter_map(Value::as_str).collect();
     let is_named = |key: &str| keys.contains(key);
     let fields = call.map("map").into_iter().flatten();

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::Call;
 use crate::logic::access::grants::Denied;
-use crate::scripting::functions::types::{
-    Body, Function, Library, Outcome, Type, optional, required,
+use crate::scripting::functions::{
+    outcome::Outcome,
+    types::{Body, Function, Library, Type, optional, required},
 };
 
 pub(super) const LIBRARY: Library = Library {

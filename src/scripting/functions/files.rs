@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::{Call, tree, yaml};
 use crate::logic::access::grants::{Access, Denied, normal};
-use crate::scripting::functions::types::{
-    Body, Datum, Failure, Function, Library, Outcome, Parameter, Type, required,
+use crate::scripting::functions::{
+    outcome::{Datum, Failure, Outcome},
+    types::{Body, Function, Library, Parameter, Type, required},
 };
 
 pub(super) const LIBRARY: Library = Library {

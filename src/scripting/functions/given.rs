@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::logic::text::duration;
 use crate::scripting::{
-    functions::types::{Datum, Failure, Parameter, Type},
+    functions::{
+        outcome::{Datum, Failure},
+        types::{Parameter, Type},
+    },
     values::{limits, refused::Refused, text::shown},
 };
 

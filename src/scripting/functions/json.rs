@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::{Call, tree};
-use crate::scripting::functions::types::{Library, Outcome, Type, immediate, optional, required};
+use crate::scripting::functions::{
+    outcome::Outcome,
+    types::{Library, Type, immediate, optional, required},
+};
 
 pub(super) const LIBRARY: Library = Library {
     name: "json",

@@ -8,9 +8,9 @@ use super::{
     pace,
 };
 use crate::scripting::{
-    functions::types::{
-        Body, Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required,
-        script,
+    functions::{
+        outcome::{Failure, Outcome},
+        types::{Body, Function, Library, Parameter, Type, immediate, optional, required, script},
     },
     values::{limits, text},
 };
@@ -268,7 +268,7 @@ fn identity(value: &Value) -> String {
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.as_i64().is_none() => {
-            crate::scripting::functions::types::plain_number(number.as_f64().unwrap_or_default())
+            crate::scripting::functions::outcome::plain_number(number.as_f64().unwrap_or_default())
         }
         Value::Array(items) => items.iter().map(canonical).collect(),
         Value::Object(fields) => {

@@ -6,8 +6,9 @@ use super::Call;
 use crate::call::{Logger, LoggerKind};
 use crate::logic::handlers::outcome::LogLevel;
 use crate::scripting::{
-    functions::types::{
-        Function, Library, Outcome, Parameter, Type, immediate, optional, required,
+    functions::{
+        outcome::Outcome,
+        types::{Function, Library, Parameter, Type, immediate, optional, required},
     },
     values::{limits, text},
 };
@@ -39,7 +40,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-fn write(call: &Call, level: LogLevel) -> crate::scripting::functions::types::Datum {
+fn write(call: &Call, level: LogLevel) -> crate::scripting::functions::outcome::Datum {
     let logger = match &call.present {
         Some(present) if present.logger.object().is_some() => {
             present.logger.with_kind(LoggerKind::Local)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 
-use crate::scripting::functions::types::{Failure, Flow};
+use crate::scripting::functions::outcome::{Failure, Flow};
 
 /// The most flows of one script: each is a connection to the server. At the bound another one is an error.
 const OPEN_MAX: usize = 1000;

@@ -26,6 +26,7 @@ pub(super) mod logins;
 mod loops;
 mod metrics;
 pub(super) mod names;
+pub(crate) mod outcome;
 mod pace;
 mod passage;
 pub(super) mod posting;

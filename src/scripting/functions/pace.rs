@@ -5,7 +5,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use crate::heap;
-use crate::scripting::{functions::types::Failure, values::limits};
+use crate::scripting::{functions::outcome::Failure, values::limits};
 
 /// Says whether the running call has used up its time.
 pub(crate) type Pace = Rc<dyn Fn() -> bool>;

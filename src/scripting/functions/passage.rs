@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Call;
-use crate::scripting::{functions::types::Datum, values::limits};
+use crate::scripting::{functions::outcome::Datum, values::limits};
 
 /// Bytes, as JSON, of what one script has on its way through one library.
 pub(crate) const ON_THEIR_WAY_MAX: usize = 16 << 20;

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::Call;
 use crate::scripting::{
-    functions::types::{
-        Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required,
+    functions::{
+        outcome::{Datum, Failure, Outcome},
+        types::{Library, Parameter, Type, immediate, optional, required},
     },
     values::text::shown,
 };

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::{Call, pace};
 use crate::scripting::{
-    functions::types::{
-        Failure, Library, Outcome, Parameter, Type, immediate, optional, plain_number, required,
+    functions::{
+        outcome::{Failure, Outcome, plain_number},
+        types::{Library, Parameter, Type, immediate, optional, required},
     },
     values::limits,
 };

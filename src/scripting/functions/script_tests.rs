@@ -9,8 +9,8 @@ use crate::ports::Clock;
 use crate::scripting::{
     LoadError, Placement, Source, Terms,
     functions::types::{Body, Function, Library, Parameter, Type},
-    host::modules::Modules,
     lua, rhai,
+    script::modules::Modules,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,10 @@ use ::semver::{Version, VersionReq};
 use serde_json::{Value, json};
 
 use super::{Call, quantity::sign};
-use crate::scripting::functions::types::{Failure, Library, Parameter, Type, immediate, required};
+use crate::scripting::functions::{
+    outcome::Failure,
+    types::{Library, Parameter, Type, immediate, required},
+};
 
 const VERSION: Parameter = required(
     "version",

@@ -13,7 +13,10 @@ use serde_json::{Value, json};
 
 use super::{Call, Given, Surroundings, find};
 use crate::logic::access::grants::{Access, Permission};
-use crate::scripting::functions::types::{Body, Datum, Failure};
+use crate::scripting::functions::{
+    outcome::{Datum, Failure},
+    types::Body,
+};
 use crate::settings::Sandbox;
 
 /// A directory that goes with its test.

@@ -1,11 +1,12 @@
 //! The vocabulary of libraries: a library, its functions, their parameters, and the values between a script and a library.
 
-use futures::stream::BoxStream;
-
-use super::{call::Call, refusal::Refusal};
+use super::{
+    call::Call,
+    outcome::{Failure, Flow, Outcome},
+};
 use crate::logic::text::duration;
 use crate::ports::BoxFuture;
-use crate::scripting::values::{limits, text::did_you_mean};
+use crate::scripting::values::text::did_you_mean;
 
 /// One global of scripts, with its functions.
 pub(crate) struct Library {
@@ -96,30 +97,6 @@ pub(crate) enum Body {
     Streaming(fn(&Call) -> Result<Flow, Failure>),
 }
 
-/// The values of a [`Body::Streaming`].
-pub(crate) type Flow = BoxStream<'static, Outcome>;
-
-/// How a call ends.
-pub(crate) type Outcome = Result<Datum, Failure>;
-
-/// A value between a script and a library.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Datum {
-    /// Data.
-    Json(serde_json::Value),
-    /// Bytes that need not be a text: a string in Lua, a blob in Rhai.
-    Bytes(Vec<u8>),
-}
-
-/// Why a call failed.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Failure {
-    /// The arguments, the grants, the content: a text without the name of the function.
-    Plain(String),
-    /// A server refused: an error value with fields.
-    Answer(Box<Refusal>),
-}
-
 /// A parameter that must be given.
 pub(crate) const fn required(name: &'static str, kind: Type, doc: &'static str) -> Parameter {
     Parameter { name, kind, required: true, doc }
@@ -201,63 +178,6 @@ impl Type {
             }
             Type::Labels => "a string such as \"app=web,tier!=db\", or a map",
             Type::Test => "a string such as \"condition=Ready\", or a function of the object",
-        }
-    }
-}
-
-impl From<serde_json::Value> for Datum {
-    fn from(value: serde_json::Value) -> Self {
-        Datum::Json(value)
-    }
-}
-
-impl Datum {
-    /// A number that may have a fraction, without one if it has none: `5`, not `5.0`.
-    pub(crate) fn of_number(number: f64) -> Self {
-        Datum::Json(plain_number(number))
-    }
-}
-
-/// A number as JSON, without a fraction if it has none.
-pub(crate) fn plain_number(number: f64) -> serde_json::Value {
-    /// Beyond this, numbers of 64 bits have no fractions.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() <= EXACT {
-        // The text of such a number is an integer.
-        return format!("{number:.0}").parse::<i64>().map_or(number.into(), Into::into);
-    }
-    number.into()
-}
-
-impl From<&str> for Failure {
-    fn from(message: &str) -> Self {
-        Failure::Plain(message.into())
-    }
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Self {
-        Failure::Plain(message)
-    }
-}
-
-impl Failure {
-    /// What has happened, as one text.
-    pub(crate) fn into_message(self) -> String {
-        match self {
-            Failure::Plain(message) => message,
-            Failure::Answer(refusal) => refusal.message,
-        }
-    }
-
-    /// The same, with the function that failed.
-    pub(crate) fn at(self, place: &str) -> Self {
-        match self {
-            Failure::Plain(message) => Failure::Plain(limits::cut(format!("{place}: {message}"))),
-            Failure::Answer(mut refusal) => {
-                refusal.message = limits::cut(format!("{place}: {}", refusal.message));
-                Failure::Answer(refusal)
-            }
         }
     }
 }

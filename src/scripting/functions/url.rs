@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Call, bounds, pace};
 use crate::scripting::{
-    functions::types::{Failure, Library, Outcome, Type, immediate, required},
+    functions::{
+        outcome::{Failure, Outcome},
+        types::{Library, Type, immediate, required},
+    },
     values::text::{did_you_mean, shown},
 };
 

@@ -4,7 +4,10 @@ use ::uuid::Uuid;
 use serde_json::Value;
 
 use super::random;
-use crate::scripting::functions::types::{Failure, Library, Type, immediate, required};
+use crate::scripting::functions::{
+    outcome::Failure,
+    types::{Library, Type, immediate, required},
+};
 
 pub(super) const LIBRARY: Library = Library {
     name: "uuid",

@@ -14,7 +14,10 @@ use super::{
     tree::{self, Tree},
 };
 use crate::logic::text::size;
-use crate::scripting::functions::types::{Failure, Library, Outcome, Type, immediate, required};
+use crate::scripting::functions::{
+    outcome::{Failure, Outcome},
+    types::{Library, Type, immediate, required},
+};
 
 /// How deep lists and maps may be nested: what the parser thinks safe, for it recurses with large frames.
 const DEPTH_MAX: usize = 64;

@@ -8,7 +8,7 @@ use std::{
 use crate::logic::handlers::handler::{Handler, Parts};
 use crate::scripting::{
     Source,
-    host::fingerprint::{Fingerprints, Language, Part, hash_of},
+    script::fingerprint::{Fingerprints, Language, Part, hash_of},
 };
 
 /// Sets the code of the handlers that this script declares.

@@ -3,14 +3,9 @@
 //! A generation is prepared beside the one that runs (`prepare.rs`); a script that did not change goes from the one to the
 //! next as it is. Nobody ends a script: it goes with the last reference to one of its functions (`routes.rs`).
 
-mod bounds;
 mod codes;
-pub(super) mod diagnostics;
-mod fingerprint;
-pub(super) mod modules;
 mod prepare;
 mod routes;
-pub(super) mod running_time;
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ use crate::logic::handlers::{
     lifecycle::{Chooser, Lifecycle},
 };
 use crate::scripting::{
-    Load, LoadError, Loaded, Placement, Source, Terms, host::bounds, lua, rhai,
+    Load, LoadError, Loaded, Placement, Source, Terms, lua, rhai, script::bounds,
 };
 
 /// The languages, by the extension of their files.

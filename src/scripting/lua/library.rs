@@ -13,7 +13,8 @@ use crate::ports::BoxFuture;
 use crate::scripting::{
     functions::{
         self, Call, Given, Shape, embedded,
-        types::{Body, Datum, Failure, Flow, Function, Library, Outcome},
+        outcome::{Datum, Failure, Flow, Outcome},
+        types::{Body, Function, Library},
     },
     handles::Kind,
 };

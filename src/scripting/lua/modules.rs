@@ -1,4 +1,4 @@
-//! `require`: see `scripting/host/modules` for where modules come from.
+//! `require`: see `scripting/script/modules` for where modules come from.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use mlua::{Function as LuaFunction, Lua, Table, chunk::ChunkMode};
 use super::world::World;
 use crate::scripting::{
     Source, functions,
-    host::modules::{self, Problem},
+    script::modules::{self, Problem},
 };
 
 /// What the modules of one script are loaded from.

@@ -19,7 +19,7 @@ use crate::scripting::{
         names::{self, DELAY_DEFAULT},
         posting::{self, Described},
     },
-    host::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
+    script::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
     surface::Language,
     values::{limits, text},
 };

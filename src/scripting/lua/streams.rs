@@ -13,7 +13,7 @@ use mlua::{AnyUserData, IntoLuaMulti as _, Lua, MultiValue, UserData, Value as L
 
 use super::{library::ended, world::World};
 use crate::call::Invocation;
-use crate::scripting::functions::types::Flow;
+use crate::scripting::functions::outcome::Flow;
 
 /// Streams of one VM that are open; above that the garbage is looked through for loops that were left.
 const OPEN_USUALLY: usize = 16;

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::scripting::{
     functions::Pace,
-    host::running_time::running_time,
+    script::running_time::running_time,
     values::{account::Deadline, limits},
 };
 use crate::settings::Sandbox;

@@ -29,7 +29,7 @@ use crate::heap;
 use crate::logic::handlers::outcome::Ended;
 use crate::ports::BoxFuture;
 use crate::scripting::{
-    host::running_time::running_time,
+    script::running_time::running_time,
     values::{memos::Memos, refused::Room, stopped},
 };
 

@@ -19,7 +19,7 @@ use crate::logic::handlers::{
 use crate::scripting::{
     LoadError,
     functions::names,
-    host::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
+    script::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
     surface::Language,
     values::limits,
 };

@@ -13,7 +13,7 @@ pub struct Page {
     pub text: String,
 }
 
-const MADE: &str = "<!-- Made from src/scripting/surface by the test `surface::the_reference_is_that_of_the_table`. -->\n";
+const MADE: &str = "<!-- Made from src/scripting/surface by the test `scripting::surface::the_reference_is_that_of_the_table`. -->\n";
 
 /// Returns the reference: a page for each global, one for `ctx`, one for the other values, and an index.
 pub fn pages(surface: &Surface) -> Vec<Page> {

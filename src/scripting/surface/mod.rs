@@ -7,6 +7,7 @@
 mod classes;
 mod crd;
 mod find;
+mod item;
 mod kopf;
 mod kwargs;
 mod libraries;
@@ -19,9 +20,12 @@ mod settings;
 mod tests;
 mod types;
 
+pub(crate) use self::item::Entry;
+use self::item::{function, method, optional, required, taking, value};
 pub use self::{
     crd::CustomKind,
     find::Found,
+    item::{Item, Language, Parameter, Section, Shape, Signature, Spoken, summary},
     lua::stubs as lua_stubs,
     luau::stubs as luau_stubs,
     markdown::{Page, entry, pages, section as section_page},
@@ -37,112 +41,6 @@ pub struct Surface {
     pub globals: Vec<Section>,
     /// The classes of values that functions and handlers take and return.
     pub classes: Vec<Section>,
-}
-
-/// A global, a table in it, or a class of values.
-#[derive(Clone, Debug)]
-pub struct Section {
-    /// The name in scripts (`kopf`, `kopf.on`), or the name of a class (`Logger`).
-    pub name: &'static str,
-    /// The documentation.
-    pub doc: &'static str,
-    /// The items.
-    pub items: Vec<Item>,
-    /// The type of values under any other key, if other keys are possible.
-    pub others: Option<Ty>,
-    /// A class whose members this class also has.
-    pub parent: Option<&'static str>,
-}
-
-/// One name in a section.
-#[derive(Clone, Debug)]
-pub struct Item {
-    /// The name without its path.
-    pub name: &'static str,
-    /// The documentation; its first sentence is the summary.
-    pub doc: &'static str,
-    /// A value, a function, a method or a table.
-    pub shape: Shape,
-    /// The languages that have it.
-    pub spoken: Spoken,
-}
-
-/// The kind of an item.
-#[derive(Clone, Debug)]
-pub enum Shape {
-    /// A value.
-    Value(Ty),
-    /// A function below a global.
-    Function(Signature),
-    /// A method of a value: `value:name(…)` in Lua, `value.name(…)` in Rhai.
-    Method(Signature),
-    /// A table with further names.
-    Table(Vec<Item>),
-}
-
-/// The signature of a function or a method.
-#[derive(Clone, Debug, Default)]
-pub struct Signature {
-    /// The positional parameters.
-    pub parameters: Vec<Parameter>,
-    /// A parameter that can follow them, any number of times.
-    pub rest: Option<Parameter>,
-    /// The options, in a map after the parameters.
-    pub options: Vec<Parameter>,
-    /// Whether resource selectors come first: one to three strings, a marker or a function.
-    pub selects: bool,
-    /// The type of the handler function, which comes last.
-    pub handler: Option<Ty>,
-    /// The type of the result; `None` if there is no result.
-    pub returns: Option<Ty>,
-}
-
-/// A parameter, or an option.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameter {
-    /// The name.
-    pub name: &'static str,
-    /// The type.
-    pub ty: Ty,
-    /// Whether it is required.
-    pub required: bool,
-    /// The documentation.
-    pub doc: &'static str,
-}
-
-/// The languages that have a name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Spoken {
-    /// Both languages.
-    #[default]
-    Both,
-    /// Only Lua.
-    Lua,
-    /// Only Rhai.
-    Rhai,
-    /// No language yet: the name exists, and calling it is an error that says so.
-    Later,
-}
-
-/// A language of scripts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    /// `.lua`
-    Lua,
-    /// `.rhai`
-    Rhai,
-}
-
-impl Spoken {
-    /// Returns whether this language has the name.
-    pub fn in_language(self, language: Language) -> bool {
-        match self {
-            Spoken::Both => true,
-            Spoken::Lua => language == Language::Lua,
-            Spoken::Rhai => language == Language::Rhai,
-            Spoken::Later => false,
-        }
-    }
 }
 
 impl Surface {
@@ -166,174 +64,4 @@ impl Default for Surface {
     fn default() -> Self {
         Self::new()
     }
-}
-
-impl Section {
-    /// Returns a section of entries.
-    fn of(name: &'static str, doc: &'static str, entries: &[Entry]) -> Self {
-        let items = entries.iter().map(Item::of).collect();
-        Section { name, doc, items, others: None, parent: None }
-    }
-}
-
-impl Item {
-    fn of(entry: &Entry) -> Self {
-        let shape = match entry.form {
-            Form::Value(ty) => Shape::Value(ty),
-            Form::Function(call) => Shape::Function(Signature::of(&call)),
-            Form::Method(call) => Shape::Method(Signature::of(&call)),
-        };
-        Item { name: entry.name, doc: entry.doc, shape, spoken: entry.spoken }
-    }
-
-    /// Returns the signature of a function or a method.
-    pub fn signature(&self) -> Option<&Signature> {
-        match &self.shape {
-            Shape::Function(signature) | Shape::Method(signature) => Some(signature),
-            Shape::Value(_) | Shape::Table(_) => None,
-        }
-    }
-}
-
-impl Signature {
-    fn of(call: &Calling) -> Self {
-        Signature {
-            parameters: call.parameters.to_vec(),
-            rest: call.rest,
-            options: call.options.to_vec(),
-            selects: false,
-            handler: None,
-            returns: call.returns,
-        }
-    }
-
-    /// Renders the parameters: `(objects, [owner], [options])`.
-    pub fn told(&self) -> String {
-        let mut told = Vec::new();
-        if self.selects {
-            told.push("selector…".to_owned());
-        }
-        let bracket =
-            |name: &str, required| if required { name.to_owned() } else { format!("[{name}]") };
-        told.extend(self.parameters.iter().map(|it| bracket(it.name, it.required)));
-        told.extend(self.rest.iter().map(|it| format!("[{}…]", it.name)));
-        if !self.options.is_empty() {
-            told.push(bracket("options", self.options.iter().any(|it| it.required)));
-        }
-        if self.handler.is_some() {
-            told.push("function".to_owned());
-        }
-        format!("({})", told.join(", "))
-    }
-}
-
-impl Item {
-    /// Returns an example of a declaration in Lua and in Rhai; none for other names.
-    pub fn examples(&self, path: &str) -> Option<[(&'static str, String); 2]> {
-        let signature = self.signature()?;
-        signature.handler?;
-        let scoped = path.replace('.', "::");
-        let selector = match signature.parameters.is_empty() {
-            false => "\"it answers\", ",
-            true if signature.selects => "\"kopfexamples\", ",
-            true => "",
-        };
-        let option = signature.options.iter().find_map(|it| match it.name {
-            "field" if self.name.ends_with("field") => Some(("field", "\"spec.field\"")),
-            "interval" => Some(("interval", "\"10m\"")),
-            "cancellation_timeout" => Some(("cancellation_timeout", "10")),
-            "retries" if !matches!(self.name, "on_field" | "field" | "timer") => {
-                Some(("retries", "3"))
-            }
-            _ => None,
-        });
-        let (mut lua, mut rhai) = (String::new(), String::new());
-        if let Some((name, value)) = option {
-            lua = format!("{{ {name} = {value} }}, ");
-            rhai = format!("#{{ {name}: {value} }}, ");
-        }
-        Some([
-            ("Lua", format!("{path}({selector}{lua}function(ctx) … end)")),
-            ("Rhai", format!("{scoped}({selector}{rhai}|ctx| {{ … }})")),
-        ])
-    }
-}
-
-/// An entry of a table of this module.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    /// The name in scripts.
-    pub(crate) name: &'static str,
-    doc: &'static str,
-    form: Form,
-    spoken: Spoken,
-}
-
-/// The kind of an entry.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    Value(Ty),
-    Function(Calling),
-    Method(Calling),
-}
-
-/// The signature of a function of a table.
-#[derive(Clone, Copy, Debug)]
-struct Calling {
-    parameters: &'static [Parameter],
-    rest: Option<Parameter>,
-    options: &'static [Parameter],
-    returns: Option<Ty>,
-}
-
-const fn value(name: &'static str, ty: Ty, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Value(ty), spoken: Spoken::Both }
-}
-
-const fn function(name: &'static str, call: Calling, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Function(call), spoken: Spoken::Both }
-}
-
-const fn method(name: &'static str, call: Calling, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Method(call), spoken: Spoken::Both }
-}
-
-/// Returns a signature with these parameters, without a result.
-const fn taking(parameters: &'static [Parameter]) -> Calling {
-    Calling { parameters, rest: None, options: &[], returns: None }
-}
-
-impl Entry {
-    const fn only(self, spoken: Spoken) -> Self {
-        Entry { spoken, ..self }
-    }
-}
-
-impl Calling {
-    const fn giving(self, ty: Ty) -> Self {
-        Calling { returns: Some(ty), ..self }
-    }
-
-    const fn then(self, rest: Parameter) -> Self {
-        Calling { rest: Some(rest), ..self }
-    }
-
-    const fn with(self, options: &'static [Parameter]) -> Self {
-        Calling { options, ..self }
-    }
-}
-
-/// Returns a required parameter.
-const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Parameter {
-    Parameter { name, ty, required: true, doc }
-}
-
-/// Returns an optional parameter.
-const fn optional(name: &'static str, ty: Ty, doc: &'static str) -> Parameter {
-    Parameter { name, ty, required: false, doc }
-}
-
-/// Returns the first sentence of a documentation.
-pub fn summary(doc: &str) -> &str {
-    doc.split_once(". ").map_or(doc, |(first, _)| first).trim_end_matches('.')
 }

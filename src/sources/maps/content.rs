@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde_json::Value;
 
 use crate::logic::object::Object;
-use crate::sources::{self, Error};
+use crate::sources::{error::Error, paths};
 
 /// The scripts of one `ConfigMap`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,7 +63,7 @@ impl Map {
 /// Applies the same rule as for the files of a directory.
 fn is_script(key: &str) -> bool {
     let key = Path::new(key);
-    sources::is_script(key) && !sources::is_hidden(key)
+    paths::is_script(key) && !paths::is_hidden(key)
 }
 
 #[cfg(test)]

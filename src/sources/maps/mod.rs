@@ -16,7 +16,7 @@ mod option;
 
 use self::content::Map;
 pub use self::option::MapOption;
-use super::Error;
+use super::error::Error;
 use crate::logic::object::{reason::EventType, resource::Resource};
 use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
 use crate::scripting::{Modules, Source};

@@ -2,7 +2,9 @@
 
 mod check;
 mod docs;
+mod init;
 mod log;
+mod settings;
 mod test;
 
 use std::process::{Command, Output};

@@ -1,6 +1,7 @@
 //! The adapter of the Kubernetes API over scripted answers, on a paused clock; and over a real API server where one is at hand.
 
 mod discovery;
+mod kube;
 mod real;
 mod requests;
 mod scripted;

@@ -20,10 +20,7 @@ use crate::logic::{
     handlers::{handler::Handler, outcome::LogLevel},
     object::{Object, reason::Reason},
 };
-use crate::reactor::{
-    generation::StreamContext,
-    streams::{permits::WorkerPermit, queue::Queue},
-};
+use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
 use crate::settings::FieldPath;
 
 /// The handling of one change.

@@ -23,7 +23,7 @@ use crate::logic::{
     },
     object::{corrupt::CorruptState, diffbase, reason::Reason},
 };
-use crate::reactor::{generation::StreamContext, object::memory::Memory};
+use crate::reactor::object::{context::StreamContext, memory::Memory};
 
 /// A change whose handlers have been called.
 #[derive(Debug)]

@@ -36,8 +36,8 @@ use crate::ports::BoxFuture;
 use crate::scripting::functions::{
     Call,
     call::aside,
+    outcome::{Datum, Failure, Outcome},
     tree,
-    types::{Datum, Failure, Outcome},
 };
 
 /// Requests of one script at the same time, because their answers are in memory; others wait for their turn.

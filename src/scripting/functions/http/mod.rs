@@ -13,8 +13,9 @@ mod trouble;
 pub(super) use self::exchange::Web;
 use super::Call;
 use crate::ports::BoxFuture;
-use crate::scripting::functions::types::{
-    Body, Function, Library, Outcome, Parameter, Type, optional, required,
+use crate::scripting::functions::{
+    outcome::Outcome,
+    types::{Body, Function, Library, Parameter, Type, optional, required},
 };
 
 const URL: Parameter = required("url", Type::Name, "The URL with its scheme, http or https.");

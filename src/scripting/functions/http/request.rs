@@ -15,7 +15,7 @@ use http::{
 use serde_json::Value;
 
 use crate::scripting::{
-    functions::{Call, types::Failure, url},
+    functions::{Call, outcome::Failure, url},
     values::text::shown,
 };
 

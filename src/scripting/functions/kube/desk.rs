@@ -14,7 +14,7 @@ use crate::logic::{
     object::resource::Resource,
 };
 use crate::ports::{ApiError, Demand, ErrorClass, Kube, LookupError, Verb};
-use crate::scripting::functions::{Call, Refusal, types::Failure};
+use crate::scripting::functions::{Call, Refusal, outcome::Failure};
 
 /// The class of errors of the cluster, as the log names it.
 const CLASS: &str = "KubeError";

@@ -14,8 +14,8 @@ use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
 use crate::scripting::functions::{
     Call,
     call::aside,
+    outcome::{Failure, Outcome},
     passage::Passage,
-    types::{Failure, Outcome},
 };
 
 /// The most objects of one answer, as kubectl has it.

@@ -23,7 +23,7 @@ use crate::logic::{
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, Verb};
 use crate::scripting::functions::{
     Call,
-    types::{Datum, Failure, Flow, Outcome},
+    outcome::{Datum, Failure, Flow, Outcome},
 };
 
 /// How long `kube.wait` waits if it is not told, as kubectl does.

@@ -13,7 +13,7 @@ use crate::logic::{
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
 use crate::scripting::functions::{
     Call,
-    types::{Failure, Outcome},
+    outcome::{Failure, Outcome},
 };
 
 /// Content types.

@@ -17,8 +17,9 @@ pub(super) use self::pattern::Patterns;
 use self::{pattern::Pattern, search::Search, threads::Groups};
 use super::{Call, bounds};
 use crate::scripting::{
-    functions::types::{
-        Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required,
+    functions::{
+        outcome::{Failure, Outcome},
+        types::{Function, Library, Parameter, Type, immediate, optional, required},
     },
     values::limits,
 };

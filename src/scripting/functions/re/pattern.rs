@@ -12,7 +12,7 @@ use regex_automata::{
 };
 use serde_json::Value;
 
-use crate::scripting::functions::types::Failure;
+use crate::scripting::functions::outcome::Failure;
 
 /// Longer patterns are data.
 const PATTERN_MAX: usize = 8 * 1024;

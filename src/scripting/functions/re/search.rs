@@ -14,7 +14,7 @@ use super::{
     pattern::{Pattern, Stepwise},
     threads::{self, Groups, Place},
 };
-use crate::scripting::functions::{pace, types::Failure};
+use crate::scripting::functions::{outcome::Failure, pace};
 
 /// Bytes of a text, times the size of the pattern, that are searched at once: some milliseconds at most.
 const AT_ONCE: usize = 1 << 24;

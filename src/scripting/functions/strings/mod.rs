@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::{Call, bounds, pace};
 use crate::scripting::{
-    functions::types::{
-        Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required,
+    functions::{
+        outcome::{Failure, Outcome},
+        types::{Function, Library, Parameter, Type, immediate, optional, required},
     },
     values::limits,
 };

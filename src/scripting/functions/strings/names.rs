@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{TEXT, immediate, optional, required};
 use crate::scripting::functions::{
     Call,
-    types::{Failure, Function, Outcome, Parameter, Type},
+    outcome::{Failure, Outcome},
+    types::{Function, Parameter, Type},
 };
 
 /// The longest label of DNS, and the longest name of most objects.

@@ -11,7 +11,10 @@ mod tests;
 use serde_json::Value;
 
 use super::Call;
-use crate::scripting::functions::types::{Library, Outcome, Type, immediate, required};
+use crate::scripting::functions::{
+    outcome::Outcome,
+    types::{Library, Type, immediate, required},
+};
 
 pub(super) const LIBRARY: Library = Library {
     name: "template",

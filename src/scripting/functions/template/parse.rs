@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::scripting::functions::{pace, types::Failure};
+use crate::scripting::functions::{outcome::Failure, pace};
 use crate::scripting::values::text::did_you_mean;
 
 /// How deep conditions and loops may be nested.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::parse::{Condition, Expression, Operand, Part};
 use crate::logic::text::json::truthy;
 use crate::scripting::{
-    functions::{bounds::equal, pace, types::Failure, yaml},
+    functions::{bounds::equal, outcome::Failure, pace, yaml},
     values::{limits, text},
 };
 

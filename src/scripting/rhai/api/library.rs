@@ -18,7 +18,8 @@ use super::{HostFn, Outcome as Called, refusal::ServerError, streams::Stream};
 use crate::scripting::{
     functions::{
         self, Call, Given, LIBRARIES, Pace, Shape, Surroundings, embedded,
-        types::{Body, Datum, Failure, Function, Library, Outcome},
+        outcome::{Datum, Failure, Outcome},
+        types::{Body, Function, Library},
     },
     rhai::{
         context, control,

@@ -1,0 +1,23 @@
+//! A setting that is changed before the operator starts.
+
+use serde_json::Value;
+
+use crate::logic::configure::Setting;
+
+/// A setting that is changed before the operator starts.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// The setting.
+    pub setting: &'static Setting,
+    /// The new value.
+    pub value: Value,
+    /// The source: a location in a file, a variable, an option.
+    pub origin: String,
+}
+
+impl PartialEq for Assignment {
+    fn eq(&self, other: &Self) -> bool {
+        let name = |it: &Self| (it.setting.group, it.setting.name);
+        name(self) == name(other) && self.value == other.value && self.origin == other.origin
+    }
+}

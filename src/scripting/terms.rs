@@ -1,0 +1,59 @@
+//! On which terms scripts run: where they run, their limits, their grants.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use crate::logic::access::grants::Grants;
+use crate::ports::Clock;
+use crate::settings::{Sandbox, Settings};
+use crate::telemetry::Metrics;
+
+/// On which terms scripts run.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Where.
+    pub placement: Placement,
+    /// How much they may use up.
+    pub limits: Sandbox,
+    /// How long one call, or the top level, may compute: `settings.execution.cpu_limit`.
+    pub cpu_limit: Duration,
+    /// What they may reach outside of their sandbox.
+    pub grants: Arc<Grants>,
+    /// Where it is counted that a script had to be started afresh.
+    pub metrics: Metrics,
+    /// The variables of this process, at least those that are granted.
+    pub environment: Arc<BTreeMap<String, String>>,
+    /// What the time is for scripts.
+    pub clock: Clock,
+}
+
+impl Terms {
+    /// With the limits of these settings, and no grants.
+    pub fn of(placement: Placement, settings: &Settings) -> Self {
+        let (limits, cpu_limit) = (settings.sandbox.clone(), settings.execution.cpu_limit);
+        Terms {
+            placement,
+            limits,
+            cpu_limit,
+            grants: Arc::default(),
+            metrics: Metrics::default(),
+            environment: Arc::default(),
+            clock: Clock::system(),
+        }
+    }
+}
+
+impl From<Placement> for Terms {
+    /// The usual limits, and no grants.
+    fn from(placement: Placement) -> Self {
+        Terms::of(placement, &Settings::default())
+    }
+}
+
+/// Where the VMs of scripts run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Each script on threads of its own, so that a busy one delays nobody.
+    Threads,
+    /// On the runtime of the caller, whose clock may be paused: for tests.
+    CurrentRuntime,
+}

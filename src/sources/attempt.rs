@@ -1,0 +1,79 @@
+//! Sets of scripts that were tried, and the modules that their scripts use.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use super::{fingerprint::Fingerprint, problem::Problem};
+use crate::scripting::{Modules, Source, shown_module};
+
+/// A set of scripts that is being loaded, or was loaded.
+#[derive(Clone, Debug, Default)]
+pub struct Attempt {
+    /// Without modules: they are known when the set is loaded, and some even later.
+    pub(super) scripts: Fingerprint,
+    /// The parts of modules that the scripts use, by the name of the script.
+    pub(super) modules: BTreeMap<String, Modules>,
+}
+
+impl Attempt {
+    /// Creates the attempt for a set that was read.
+    pub fn of(scripts: &[Source]) -> Self {
+        let mut attempt = Attempt::default();
+        for script in scripts {
+            attempt.scripts.add(&script.name, &script.text);
+            attempt.modules.insert(script.name.clone(), script.modules.clone());
+        }
+        attempt
+    }
+
+    /// Creates the attempt for a set that could not be read.
+    pub fn of_problem(problem: &Problem) -> Self {
+        let scripts = Fingerprint::of_problem(&problem.message);
+        Attempt { scripts, modules: BTreeMap::new() }
+    }
+
+    /// Returns the fingerprints, with the modules as they were loaded.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let mut fingerprint = self.scripts.clone();
+        for (script, modules) in &self.modules {
+            for module in modules.taken() {
+                fingerprint.add_module(shown_module(script, &module.name), script, module.digest);
+            }
+        }
+        fingerprint
+    }
+}
+
+/// The modules in use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// Their names, by the name of the script.
+    pub(super) names: BTreeMap<String, Vec<PathBuf>>,
+    /// Their files.
+    pub(super) paths: Vec<PathBuf>,
+}
+
+impl Known {
+    pub(super) fn of(attempts: [&Attempt; 2]) -> Self {
+        let mut known = Known::default();
+        let modules = attempts.into_iter().flat_map(|it| &it.modules);
+        for (script, modules) in modules {
+            for module in modules.taken() {
+                known.names.entry(script.clone()).or_default().push(module.name);
+                known.paths.extend(module.path);
+            }
+        }
+        known
+    }
+
+    /// Returns the fingerprints of scripts with the current content of their modules.
+    pub(super) fn fingerprint(&self, scripts: &[Source]) -> Fingerprint {
+        let mut fingerprint = Fingerprint::default();
+        for Source { name, text, modules } in scripts {
+            fingerprint.add(name, text);
+            for module in self.names.get(name).into_iter().flatten() {
+                fingerprint.add_module(shown_module(name, module), name, modules.digest(module));
+            }
+        }
+        fingerprint
+    }
+}

@@ -1,0 +1,10 @@
+//! The whole operator on virtual time: what is watched, when handlers are called, reloads, several operators.
+
+mod cycles;
+mod health;
+mod isolation;
+mod kopf_bugs;
+mod memory;
+mod operators;
+mod posting;
+mod reload;

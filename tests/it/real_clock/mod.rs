@@ -1,0 +1,5 @@
+//! Tests that need the real clock, real files or the CPU to themselves: `.ci/run` runs them alone.
+
+mod dev;
+mod sandbox;
+mod sources;

@@ -1,0 +1,9 @@
+//! The engines through their public interface: values, modules, memory, every name that scripts can use.
+
+mod border;
+mod generations;
+mod lua;
+mod modules;
+mod rhai;
+mod stubs;
+mod surface;

@@ -1,0 +1,203 @@
+//! The order of rooms inside of the large modules, and the budgets that may only fall.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{File, imports::Graph, own_files, source};
+
+/// Rooms from the inside out: files of a room import only from their own room and from those before it.
+const ROOMS: &[(&str, &[&str])] = &[
+    (
+        "logic",
+        &[
+            "text",
+            "object",
+            "handlers",
+            "change",
+            "background",
+            "generation",
+            "discovery",
+            "replicas",
+            "access",
+            "configure",
+        ],
+    ),
+    ("reactor", &["object", "observer", "streams", "generation", "operator"]),
+    (
+        "scripting",
+        &["terms", "values", "functions", "surface", "handles", "script", "lua", "rhai", "host"],
+    ),
+];
+
+/// Arrows against that order that are there already: from a file to a room. None may be added.
+const UPWARD: &[(&str, &str)] = &[
+    ("src/scripting/functions/names.rs", "surface"),
+    ("src/scripting/values/mod.rs", "handles"),
+    ("src/scripting/values/stopped.rs", "functions"),
+];
+
+/// How many files import themselves by way of others. May only fall.
+const FILES_IN_CYCLES: usize = 110;
+
+/// How far a room may be below its budget before the budget must follow.
+const SLACK: usize = 200;
+
+/// Lines of production code, comments included, by room. May only fall: what comes new needs a room of its own, or room made by a cut;
+/// who raises a number says why in the commit.
+const BUDGETS: &[(&str, usize)] = &[
+    ("call", 1754),
+    ("cli", 6695),
+    ("cluster", 3890),
+    ("features", 8),
+    ("features/daemons", 1613),
+    ("features/indexes", 556),
+    ("features/leadership", 314),
+    ("features/peering", 915),
+    ("features/posting", 236),
+    ("features/probes", 807),
+    ("handling", 1335),
+    ("lib", 120),
+    ("logic", 15),
+    ("logic/access", 1567),
+    ("logic/background", 1104),
+    ("logic/change", 2090),
+    ("logic/configure", 1159),
+    ("logic/discovery", 613),
+    ("logic/generation", 447),
+    ("logic/handlers", 2961),
+    ("logic/object", 2365),
+    ("logic/replicas", 796),
+    ("logic/text", 405),
+    ("ports", 961),
+    ("reactor", 11),
+    ("reactor/generation", 676),
+    ("reactor/object", 4314),
+    ("reactor/observer", 952),
+    ("reactor/operator", 814),
+    ("reactor/streams", 1269),
+    ("scripting", 85),
+    ("scripting/functions", 9369),
+    ("scripting/handles", 1762),
+    ("scripting/host", 530),
+    ("scripting/lua", 5002),
+    ("scripting/rhai", 6085),
+    ("scripting/script", 2286),
+    ("scripting/surface", 2742),
+    ("scripting/values", 1017),
+    ("settings", 544),
+    ("sources", 2170),
+    ("telemetry", 633),
+    ("testing", 1199),
+];
+
+/// The room of a file: `logic/text`, `cluster`, or `lib` for the files directly in `src`.
+fn room(path: &Path) -> String {
+    let parts: Vec<_> = path.iter().filter_map(|it| it.to_str()).skip(1).collect();
+    let [module, rest @ ..] = parts.as_slice() else { return String::new() };
+    let is_split = ROOMS.iter().any(|(it, _)| it == module) || *module == "features";
+    match rest {
+        [] => "lib".to_owned(),
+        [room, _, ..] if is_split => format!("{module}/{room}"),
+        _ => (*module).to_owned(),
+    }
+}
+
+/// Lines of a file that are no test.
+fn lines(file: &File) -> usize {
+    let tests = source::test_items(&file.text);
+    let of_tests = tests.into_iter().filter_map(|it| file.text.get(it));
+    file.text.lines().count() - of_tests.map(|it| it.lines().count()).sum::<usize>()
+}
+
+#[test]
+fn rooms_use_only_those_inside_of_them() {
+    let graph = Graph::read();
+    let mut found = Vec::new();
+    for (module, rooms) in ROOMS {
+        let place = |path: &Path| {
+            let inside = path.strip_prefix("src").ok()?.strip_prefix(module).ok()?;
+            let room = inside.iter().next()?.to_str()?.trim_end_matches(".rs");
+            if room == "mod" {
+                None
+            } else {
+                Some((rooms.iter().position(|it| *it == room), room.to_owned()))
+            }
+        };
+        for (from, to) in graph.edges() {
+            let (Some((own, name)), Some((its, other))) = (place(from), place(to)) else {
+                continue;
+            };
+            assert!(own.is_some(), "src/{module}/{name} has no place in the order of rooms");
+            if its > own {
+                found.push((from.to_str().expect("UTF-8").to_owned(), other));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    let known: Vec<_> =
+        UPWARD.iter().map(|(file, room)| ((*file).to_owned(), (*room).to_owned())).collect();
+    for (file, room) in &found {
+        let arrow = (file.clone(), room.clone());
+        assert!(
+            known.contains(&arrow),
+            "{file} uses the room `{room}`, which is outside of its own: move what it needs inwards"
+        );
+    }
+    for (file, room) in &known {
+        let arrow = (file.clone(), room.clone());
+        assert!(
+            found.contains(&arrow),
+            "{file} uses `{room}` no more: remove that line of `UPWARD`"
+        );
+    }
+}
+
+#[test]
+fn no_more_files_are_in_cycles() {
+    let graph = Graph::read();
+    let files = graph.in_cycles();
+    let (count, max) = (files.len(), FILES_IN_CYCLES);
+    let listed: Vec<_> = files.iter().map(|it| it.display().to_string()).collect();
+    let listed = listed.join("\n");
+    assert!(
+        count <= max,
+        "{count} files import themselves by way of others, {max} may: put what both sides need into a file of its own\n{listed}"
+    );
+    assert_eq!(count, max, "fewer files are in cycles: lower `FILES_IN_CYCLES` to {count}");
+}
+
+#[test]
+fn no_room_exceeds_its_budget() {
+    let mut rooms = BTreeMap::new();
+    for file in own_files().iter().filter(|it| !it.is_test()) {
+        *rooms.entry(room(&file.path)).or_insert(0) += lines(file);
+    }
+    let mut wrong = Vec::new();
+    for (room, lines) in &rooms {
+        let budget = BUDGETS.iter().find(|(it, _)| it == room).map_or(0, |(_, budget)| *budget);
+        if *lines > budget {
+            wrong.push(format!(
+                "src/{room} has {lines} lines, {budget} are budgeted: cut as much as you add"
+            ));
+        } else if lines + SLACK < budget {
+            wrong.push(format!(
+                "src/{room} has only {lines} lines: lower its budget of {budget} to that"
+            ));
+        }
+    }
+    let gone = BUDGETS.iter().filter(|(room, _)| !rooms.contains_key(*room));
+    wrong.extend(
+        gone.map(|(room, _)| format!("there is no src/{room} any more: remove its budget")),
+    );
+    let table: Vec<_> =
+        rooms.iter().map(|(room, lines)| format!("    (\"{room}\", {lines}),")).collect();
+    assert!(wrong.is_empty(), "{}\nAs it is now:\n{}", wrong.join("\n"), table.join("\n"));
+}
+
+#[test]
+fn the_room_of_a_file_is_its_folder() {
+    assert_eq!(room(Path::new("src/logic/text/size.rs")), "logic/text");
+    assert_eq!(room(Path::new("src/logic/mod.rs")), "logic");
+    assert_eq!(room(Path::new("src/cluster/watch.rs")), "cluster");
+    assert_eq!(room(Path::new("src/lib.rs")), "lib");
+}
