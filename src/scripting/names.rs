@@ -10,7 +10,7 @@ use super::{
     text::did_you_mean,
 };
 use crate::logic::{
-    declare::DeclareError,
+    declare::{DeclareError, Marker},
     duration,
     handler::{Category, Kind},
     lifecycle::Lifecycle,
@@ -157,10 +157,48 @@ pub(crate) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
 pub(crate) const ERROR_MODES: &[(&str, &str)] =
     &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
 
+/// The markers below `kopf`.
+pub(crate) const MARKERS: [(&str, Marker); 3] =
+    [("PRESENT", Marker::Present), ("ABSENT", Marker::Absent), ("EVERYTHING", Marker::Everything)];
+
+/// A table of words below `kopf`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Words {
+    ErrorsMode,
+    Lifecycles,
+}
+
+impl Words {
+    /// Both of them, with their names below `kopf`.
+    pub(crate) const ALL: [(&'static str, Words); 2] =
+        [("ErrorsMode", Words::ErrorsMode), ("lifecycles", Words::Lifecycles)];
+
+    /// Returns the names and the words.
+    pub(crate) fn entries(self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Words::ErrorsMode => ERROR_MODES.to_vec(),
+            Words::Lifecycles => Lifecycle::ALL.iter().map(|(name, _)| (*name, *name)).collect(),
+        }
+    }
+
+    /// Returns a word.
+    ///
+    /// # Errors
+    /// There is none of this name; names the nearest one.
+    pub(crate) fn get(self, name: &str) -> Result<&'static str, String> {
+        let entries = self.entries();
+        let found = entries.iter().find(|(it, _)| *it == name).map(|(_, word)| *word);
+        found.ok_or_else(|| {
+            let table = Words::ALL.iter().find(|(_, it)| *it as u8 == self as u8);
+            let table = format!("kopf.{}.", table.map_or("", |(name, _)| name));
+            let near = did_you_mean(name, entries.iter().map(|(it, _)| *it), &table);
+            format!("there is no {table}{name}{near}")
+        })
+    }
+}
+
 fn known() -> impl Iterator<Item = &'static str> {
-    let others = OTHERS.iter().map(|it| it.name);
-    let declaring = DECLARING.iter().map(|it| it.name);
-    declaring.chain(others).chain(HostFunction::all().map(|it| it.name))
+    HostFunction::all().map(|it| it.name).chain(OTHERS.iter().map(|it| it.name))
 }
 
 /// Whether there is `kopf.NAME`.
@@ -276,18 +314,6 @@ pub(crate) fn too_late(name: &str) -> DeclareError {
         message: format!("kopf.{name} was called after the script was loaded"),
         hint: Some("call it at the top level of the file".into()),
     }
-}
-
-/// There is no `kopf.lifecycles.NAME`.
-pub(crate) fn unknown_lifecycle(name: &str) -> String {
-    let known = Lifecycle::ALL.map(|(name, _)| name);
-    let hint = did_you_mean(name, known.into_iter(), "kopf.lifecycles.");
-    format!("there is no kopf.lifecycles.{name}{hint}")
-}
-
-/// A combination of something else than functions.
-pub(crate) fn no_callbacks(name: &str) -> String {
-    format!("kopf.{name}: expected functions")
 }
 
 /// The methods of `ctx.logger` that write a line. Lua has `debug` too, a word that Rhai reserves.

@@ -347,5 +347,5 @@ impl<T, F: Future<Output = T> + Unpin> Future for Reply<T, F> {
 }
 
 fn panicked() -> Raised {
-    raised::of_host("the host failed in this call")
+    Raised::of_host("the host failed in this call")
 }

@@ -5,8 +5,6 @@
 
 mod actor;
 mod asked;
-mod children;
-mod declare;
 mod functions;
 mod gauge;
 mod host_table;
@@ -17,7 +15,6 @@ mod push;
 mod pushed;
 mod raised;
 mod read;
-mod refusal;
 mod running;
 mod script;
 mod streams;

@@ -11,7 +11,7 @@
 #![expect(unsafe_code, reason = "the place of Luau's interrupt is a C struct")]
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     rc::Rc,
     sync::{
         Arc,
@@ -67,6 +67,8 @@ pub(super) struct Meter {
     present: Cell<Option<Present>>,
     shared: Arc<Shared>,
     interrupt: Cell<Option<Interrupt>>,
+    /// The stack of the place where the running call was aborted first: the script may catch the error.
+    place: RefCell<String>,
     /// The memory was full once: what is left of the VM may be too little.
     exhausted: Cell<bool>,
     noticed: Noticed,
@@ -138,6 +140,7 @@ impl Watchdog {
             present: Cell::default(),
             shared: Arc::clone(&shared),
             interrupt: Cell::new(None),
+            place: RefCell::default(),
             exhausted: Cell::new(false),
             noticed: Noticed::default(),
         });
@@ -171,6 +174,7 @@ impl Watchdog {
         let is_long = !budget.spent.is_zero();
         let measured = is_long.then(running_time);
         let coroutine = coroutine.state();
+        self.meter.place.take();
         self.meter.present.set(Some(Present { budget, measured, aborted: None, coroutine }));
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
         // After the count: the thread looks at the count once more after it has said that it sleeps.
@@ -225,6 +229,11 @@ impl Meter {
         if let Some(interrupt) = self.interrupt.get() {
             interrupt.arm();
         }
+    }
+
+    /// Takes the stack of the place where the running call was aborted first; empty if that is not known.
+    pub(super) fn take_place(&self) -> String {
+        self.place.take()
     }
 
     /// Whether the VM should be replaced.
@@ -288,6 +297,10 @@ impl Meter {
                 self.spend(&mut present);
             }
             if let Some(abort) = present.aborted {
+                if self.place.borrow().is_empty() {
+                    let place = lua.traceback(None, 0).map(|it| it.to_string_lossy());
+                    self.place.replace(place.unwrap_or_default());
+                }
                 // Stays armed: a script that catches the error gets the next one at its next step.
                 return Err(self.error(abort));
             }

@@ -1,13 +1,13 @@
 //! What belongs to one VM and is reachable from every host function in it.
 
 use std::{
-    cell::{Cell, OnceCell, RefCell},
+    cell::{OnceCell, RefCell},
     collections::BTreeMap,
     future::Future,
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -24,14 +24,12 @@ use super::{
     streams::Streams,
     watchdog::Meter,
 };
-use crate::logic::{
-    function::{Function, ScriptId},
-    handler::Handler,
-    lifecycle::Chooser,
-};
+use crate::logic::function::{Function, ScriptId};
 use crate::ports::Invocation;
 use crate::scripting::{
     account::Account,
+    declaring::TopLevel,
+    errors::Sources,
     handles::Border,
     leftovers::Leftovers,
     library::{Pace, Surroundings},
@@ -67,14 +65,8 @@ pub(super) struct World {
     pub(super) traceback: OnceCell<LuaFunction>,
     /// Functions that somebody outside refers to.
     pub(super) functions: Functions,
-    /// What was declared; `None` when the top level has finished.
-    pub(super) declared: RefCell<Option<Vec<Handler>>>,
-    /// Bytes of the data in declarations of the top level.
-    pub(super) declared_bytes: AtomicUsize,
-    /// Bytes of the data in the declaration that is read, and the levels around the present part of it.
-    pub(super) declaring: Cell<(usize, usize)>,
-    /// The default lifecycles that were set, in order.
-    pub(super) lifecycles: RefCell<Vec<Chooser>>,
+    /// What its top level declares.
+    pub(super) top_level: TopLevel,
     /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.
     pub(super) present: RefCell<Option<Arc<Invocation>>>,
     /// What that call is about to wait for.
@@ -94,7 +86,7 @@ pub(super) struct World {
     /// Tells the libraries when the running call has to end.
     pub(super) pace: Pace,
     /// The texts of the script and its modules, by chunk name, for messages.
-    pub(super) texts: RefCell<BTreeMap<String, Arc<str>>>,
+    pub(super) sources: Sources,
 }
 
 impl World {
@@ -121,7 +113,7 @@ impl World {
     /// A reference to a function: for as long as the VM lives if the top level declares something with it, otherwise for as
     /// long as somebody has it.
     pub(super) fn refer(&self, function: &LuaFunction, name: &str) -> Function {
-        if self.declared.borrow().is_some() {
+        if self.top_level.is_loading() {
             self.functions.keep(self.script, function, name)
         } else {
             self.functions.lend(self.script, function, name)

@@ -13,7 +13,7 @@ use rhai::{Dynamic, EvalAltResult, Position};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time::{self, Instant},
+    time::Instant,
 };
 
 use super::{
@@ -26,8 +26,8 @@ use super::{
 };
 use crate::heap;
 use crate::logic::outcome::Ended;
-use crate::ports::{BoxFuture, Invocation, Stopped};
-use crate::scripting::{memos::Memos, refused::Room, running_time::running_time, stopped};
+use crate::ports::{BoxFuture, Invocation};
+use crate::scripting::{memos::Memos, refused::Room, running_time::running_time};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -55,19 +55,9 @@ pub(super) enum Budget {
 /// What a call asks of the runtime while it runs.
 pub(super) struct Wait {
     /// What to wait for.
-    pub(super) until: Until,
+    pub(super) until: BoxFuture<'static, ()>,
     /// Told how long it took; dropped if the call is given up.
     pub(super) resume: oneshot::Sender<Duration>,
-}
-
-/// What a call waits for.
-pub(super) enum Until {
-    /// So much time has passed.
-    Passed(Duration),
-    /// The daemon must stop, or so much time has passed.
-    Stopped(Stopped, Option<Duration>),
-    /// Something is done, which the runtime does.
-    Done(BoxFuture<'static, ()>),
 }
 
 /// See [`operation`]: expressions without a variable are short.
@@ -456,8 +446,8 @@ pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
     })
 }
 
-/// Lets time pass for the running call; blocks only its own thread.
-pub(super) fn wait(until: Until) -> Result<(), Box<EvalAltResult>> {
+/// Lets the running call wait; blocks only its own thread.
+fn wait(until: BoxFuture<'static, ()>) -> Result<(), Box<EvalAltResult>> {
     let passed = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
         control.step_aside();
@@ -482,20 +472,9 @@ pub(super) fn wait_for<T: Send + 'static>(
         let work: BoxFuture<'static, ()> = Box::pin(async move { drop(tell.send(work.await)) });
         (work, done)
     });
-    wait(Until::Done(work))?;
+    wait(work)?;
     let result = given(move || done.try_recv().ok());
     result.ok_or_else(|| Abort::Cancelled.into_error())
-}
-
-impl Until {
-    /// Waits on the runtime.
-    pub(super) async fn wait(self) {
-        match self {
-            Until::Passed(duration) => time::sleep(duration.min(stopped::SLEEP_MAX)).await,
-            Until::Stopped(flag, timeout) => drop(stopped::wait(&flag, timeout).await),
-            Until::Done(work) => work.await,
-        }
-    }
 }
 
 impl Abort {

@@ -14,15 +14,16 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{HostFn, Outcome as Called, refusal::ServerError, streams::Stream};
+use super::{HostFn, Outcome as Called, streams::Stream};
 use crate::scripting::{
+    errors::{ErrorValue, Failed},
     library::{
         self, Body, Call, Datum, Failure, Function, Given, LIBRARIES, Library, Outcome, Pace,
         Shape, Surroundings, embedded,
     },
     rhai::{
         context, control,
-        errors::problem,
+        errors::{problem, raise},
         present,
         script::EXPRESSION_DEPTHS_MAX,
         value::{plain, to_refusable},
@@ -318,7 +319,7 @@ pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
         Ok(Datum::Bytes(result)) => Ok(Dynamic::from_blob(result)),
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Err(problem(message)),
-            Failure::Answer(refusal) => Err(ServerError(refusal).into_error()),
+            Failure::Answer(refusal) => Err(raise(Failed::Raised(ErrorValue::of_server(refusal)))),
         },
     }
 }

@@ -1,0 +1,7 @@
+-- says: a text would be longer than 4 MiB \(settings.sandbox.string_size\)
+kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
+    local text = "x"
+    while true do
+        text = text .. text -- HERE
+    end
+end)
