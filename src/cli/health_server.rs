@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{options::RunOptions, report::Report};
 use crate::features::probes::{Endpoint, Listener, Routes};
-use crate::ports::Health;
+use crate::telemetry::Health;
 
 /// The health of an operator, and its listener.
 pub(super) struct HealthServer {

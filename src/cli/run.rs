@@ -7,22 +7,12 @@ use parking_lot::Mutex;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{
-    args::LogFormat,
-    health_server::HealthServer,
-    identity,
-    logging::{self, Log},
-    memory_trim,
-    options::{LogOptions, Note, RunOptions, ScopeOption},
-    reload::{self, ReloadReport, Reloading},
-    report::{Exit, Report},
-    scripts::{self, First, Read},
-    signals::{self, StopSignal},
-    variable,
-};
+use crate::cli::{args::LogFormat, health_server::HealthServer, identity, logging::{self, Log}, memory_trim, options::{LogOptions, Note, RunOptions, ScopeOption}, report::{Exit, Report}, scripts::{self, First, Read}, signals::{self, StopSignal}, variable};
+use crate::sources::reload::{self, ReloadReport, Reloading};
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
-use crate::ports::{Clock, Cluster, Health};
+use crate::logic::{handlers::lifecycle::Lifecycle, discovery::namespaces::NamespacePattern};
+use crate::ports::{Clock, Cluster};
+use crate::telemetry::Health;
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::Terms;
 use crate::settings::Settings;

@@ -2,14 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use crate::cli::{
-    options::RunOptions,
-    report::Report,
-    sources::{self, Attempt, Files, Maps, Sources},
-    variables,
-};
+use crate::cli::{options::RunOptions, report::Report, variables};
+use crate::sources::{self, Attempt, Files, Maps, Sources};
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{grants::Grants, handler::Kind, registry::Registry};
+use crate::logic::{access::grants::Grants, handlers::handler::Kind, change::registry::Registry};
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
 

@@ -6,20 +6,10 @@ use hyper_util::client::proxy::matcher::Matcher;
 use kube::{Client, Config};
 use serde_json::Value;
 
-use super::{
-    dial,
-    failure::Failure,
-    login, native, proxy,
-    reason::one_line,
-    service_account,
-    sessions::{LogIn, Session, Sessions},
-    token_file::TokenFile,
-};
-use crate::logic::{
-    login::{Login, Method},
-    vault::Found,
-};
-use crate::ports::{ApiError, AskLogin, Clock, ErrorClass, Health};
+use super::{dial, failure::Failure, login, native, proxy, reason::one_line, service_account, sessions::{LogIn, Session, Sessions}, token_file::TokenFile};
+use crate::logic::access::{login::{Login, Method}, vault::Found};
+use crate::ports::{ApiError, AskLogin, Clock, ErrorClass};
+use crate::telemetry::Health;
 use crate::settings::Settings;
 
 /// Maximum time to connect, unless the settings define another: more than a distant server needs.

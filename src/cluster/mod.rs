@@ -9,11 +9,9 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::Method;
 
-use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
-use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Interrupt, Leadership,
-    Metrics, NewObject, PatchRequest, Pulse, StreamEvent, StreamTarget,
-};
+use crate::logic::{object::{Object, resource::Resource}, handlers::selector::Restrictions};
+use crate::ports::{Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Interrupt, Leadership, NewObject, PatchRequest, StreamEvent, StreamTarget};
+use crate::telemetry::{Metrics, Pulse};
 use crate::settings::Settings;
 
 mod connect;

@@ -14,12 +14,8 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
-use super::{
-    connect::{REASON_CHARS, refuse},
-    reason::one_line,
-    service_account::{self, TOKEN},
-};
-use crate::logic::login::Method;
+use super::{connect::{REASON_CHARS, refuse}, reason::one_line, service_account::{self, TOKEN}};
+use crate::logic::access::login::Method;
 use crate::ports::{ApiError, NativeLogins};
 
 /// Returns the available logins.

@@ -20,15 +20,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
-use super::{
-    failure::{Action, Answer, Failure},
-    limits::{Origin, Permit, RequestLimits},
-    outage::{Jitter, Outage},
-    reason::reason,
-    retry::{Pause, Verdict, judge},
-    sessions::{Advice, Session, Sessions},
-};
-use crate::ports::{ApiError, Interrupt, Leadership, Metrics};
+use super::{failure::{Action, Answer, Failure}, limits::{Origin, Permit, RequestLimits}, outage::{Jitter, Outage}, reason::reason, retry::{Pause, Verdict, judge}, sessions::{Advice, Session, Sessions}};
+use crate::ports::{ApiError, Interrupt, Leadership};
+use crate::telemetry::Metrics;
 use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
 
 /// Maximum size of a body in bytes. The largest collections are some hundreds of megabytes.

@@ -11,16 +11,10 @@ use futures::{StreamExt as _, stream, stream::BoxStream};
 use tokio::time::{Instant, timeout_at};
 use tracing::{debug, trace, warn};
 
-use super::{
-    decode::{Line, Page},
-    failure::{Action, Answer, Failure},
-    lines::{Broken, LINE_BYTES_MAX, Lines},
-    reason::one_line,
-    transport::{self, Request, Transport},
-    url,
-};
-use crate::logic::{reason::EventType, selector::Restrictions};
-use crate::ports::{ApiError, ErrorClass, Extent, HealthState, Pulse, StreamEvent, StreamTarget};
+use super::{decode::{Line, Page}, failure::{Action, Answer, Failure}, lines::{Broken, LINE_BYTES_MAX, Lines}, reason::one_line, transport::{self, Request, Transport}, url};
+use crate::logic::{object::reason::EventType, handlers::selector::Restrictions};
+use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
+use crate::telemetry::{HealthState, Pulse};
 
 /// The log target of streams.
 const TARGET: &str = "kopf.watching";

@@ -9,10 +9,8 @@ use futures::{StreamExt as _, future, stream};
 use tokio::time::{Instant, timeout_at};
 
 use super::asking::ANSWER_MAX;
-use crate::logic::{
-    function::Function, handler::Handler, registry::Registry, resource::Resource, served,
-};
-use crate::ports::Scripts;
+use crate::logic::{handlers::{function::Function, handler::Handler}, change::registry::Registry, object::resource::Resource, discovery::served};
+use crate::call::Scripts;
 
 /// Maximum number of concurrent calls of one function. In Rhai, each call takes a thread of the script.
 const ASKED_MAX: usize = 4;
@@ -177,7 +175,7 @@ fn function_of(handler: &Handler) -> Option<&Function> {
 #[cfg(test)]
 mod tests {
     use super::{Failures, Function, Registry, Resource};
-    use crate::logic::function::ScriptId;
+    use crate::logic::handlers::function::ScriptId;
 
     fn resource(plural: &str) -> Resource {
         Resource { plural: plural.into(), version: "v1".into(), ..Resource::default() }

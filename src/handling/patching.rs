@@ -1,6 +1,6 @@
 //! Sends a patch: up to four requests, in a fixed order.
 //!
-//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/patch/` decides the content of the requests;
+//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/change/patch/` decides the content of the requests;
 //! this module sends them and resolves conflicts.
 
 use std::{fmt, num::NonZeroU64, sync::Arc, time::Duration};
@@ -10,17 +10,9 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use crate::logic::{
-    object::Object,
-    order,
-    outcome::{LogLevel, Raised},
-    patch::{self, Patch, Transformation},
-    resource::Resource,
-};
-use crate::ports::{
-    Address, ApiError, Cluster, ErrorClass, Interrupt, Logger, NewerEvents, PatchKind,
-    PatchRequest, Scripts,
-};
+use crate::logic::{object::{Object, resource::Resource}, change::{order, patch::{self, Patch, Transformation}}, handlers::outcome::{LogLevel, Raised}};
+use crate::ports::{Address, ApiError, Cluster, ErrorClass, Interrupt, NewerEvents, PatchKind, PatchRequest};
+use crate::call::{Logger, Scripts};
 
 /// Sends patches of objects of one resource.
 #[derive(Clone, Copy)]
@@ -463,7 +455,7 @@ impl Patcher<'_> {
         }
         let differences = patch::inconsistencies(merge, answer.body());
         if !differences.is_empty() {
-            let differences = crate::logic::diff::to_text(&differences);
+            let differences = crate::logic::object::diff::to_text(&differences);
             let text = format!("Merge-patching finished with inconsistencies: {differences}");
             self.logger.log(LogLevel::Warning, &text);
         }

@@ -11,11 +11,9 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 
-use super::{BoxFuture, Demand, HealthState, Leadership, Pulse};
-use crate::logic::{
-    kube::StatusDetails, object::Object, reason::EventType, resource::Resource,
-    selector::Restrictions,
-};
+use super::{BoxFuture, Demand, Leadership};
+use crate::telemetry::{HealthState, Pulse};
+use crate::logic::{access::kube::StatusDetails, object::{Object, reason::EventType, resource::Resource}, handlers::selector::Restrictions};
 use crate::settings::Settings;
 
 /// A cluster. The implementation retries requests as `settings.networking` says; a returned error is final for the caller.

@@ -25,7 +25,7 @@ mod script_series;
 mod scripts;
 mod stopped;
 
-pub use crate::logic::filters::Question;
+pub use crate::logic::change::filters::Question;
 pub use call_services::CallServices;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::{Clock, Steps, until};

@@ -1,8 +1,8 @@
 //! Adapter: Lua and Rhai. One script file is one sandboxed VM and one failure domain.
 //!
-//! [`ScriptHost`] is the `ports::Scripts` of the operator: it finds the script of a function and hands the call to its
-//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `ctx.rs`, `handles/`,
-//! `functions.rs` and `library/`, what a declaration means in `logic/declare/`.
+//! [`ScriptHost`] is the `call::Scripts` of the operator: it finds the script of a function and hands the call to its
+//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `scripting/handles/ctx.rs`, `handles/`,
+//! `scripting/functions/kopf.rs` and `scripting/functions/`, what a declaration means in `logic/handlers/declare/`.
 
 mod account;
 mod bounds;
@@ -39,13 +39,12 @@ mod withdraw;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-pub use self::{
-    diagnostics::LoadError,
-    host::{Prepared, ScriptHost, ScriptSet},
-    modules::{Digest, LoadedModule, Modules, shown as shown_module},
-};
-use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
-use crate::ports::{BoxFuture, Clock, Metrics, Scripts};
+pub use crate::scripting::host::{diagnostics::LoadError, modules::{Digest, LoadedModule, Modules, shown as shown_module}};
+pub use self::host::{Prepared, ScriptHost, ScriptSet};
+use crate::logic::{handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser}, access::grants::Grants};
+use crate::ports::{BoxFuture, Clock};
+use crate::telemetry::Metrics;
+use crate::call::Scripts;
 use crate::settings::{Sandbox, Settings};
 
 /// On which terms scripts run.

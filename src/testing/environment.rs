@@ -8,8 +8,9 @@ use serde_json::Value;
 use tokio::time::{self, Instant};
 
 use super::{client, examples, operator};
-use crate::logic::{handler::Handler, registry::Registry};
-use crate::ports::{Clock, Scripts};
+use crate::logic::{handlers::handler::Handler, change::registry::Registry};
+use crate::ports::Clock;
+use crate::call::Scripts;
 use crate::reactor::Operator;
 use crate::scripting::{ScriptHost, Source, Terms};
 

@@ -29,8 +29,10 @@ pub use self::{
 use std::sync::Arc;
 
 use crate::cluster::KubeCluster;
-use crate::logic::{lifecycle::Lifecycle, peering::Identity, registry::Registry};
-use crate::ports::{Clock, Cluster, Health, Scripts};
+use crate::logic::{handlers::lifecycle::Lifecycle, replicas::peering::Identity, change::registry::Registry};
+use crate::ports::{Clock, Cluster};
+use crate::telemetry::Health;
+use crate::call::Scripts;
 use crate::reactor::{Connect, Connecting, Operator, Scope};
 use kopf_apiserver::ApiServer;
 

@@ -11,7 +11,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::{Changes, Generation};
-use crate::ports::{Candidate, Health, Rejection};
+use crate::ports::{Candidate, Rejection};
+use crate::telemetry::Health;
 use crate::reactor::{self, Failure, Operator};
 
 /// The answer to a new generation of scripts.

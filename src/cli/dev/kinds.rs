@@ -8,12 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::documents::{self, Document};
-use crate::logic::{
-    handler::Category,
-    registry::Registry,
-    resource::Resource,
-    selector::{AnyName, Selector},
-};
+use crate::logic::{handlers::{handler::Category, selector::{AnyName, Selector}}, change::registry::Registry, object::resource::Resource};
 
 /// The default group of kinds.
 const GROUP: &str = "kopf.dev";

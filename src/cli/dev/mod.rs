@@ -23,23 +23,12 @@ use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    apply::{Api, Applied},
-    data::Data,
-    documents::{Document, text},
-    options::{DevOptions, KubeconfigOption},
-};
-use crate::cli::{
-    health_server::HealthServer,
-    options::ScopeOption,
-    report::{Exit, Report},
-    run,
-    scripts::{First, Read},
-    sources,
-};
+use self::{apply::{Api, Applied}, data::Data, documents::{Document, text}, options::{DevOptions, KubeconfigOption}};
+use crate::cli::{health_server::HealthServer, options::ScopeOption, report::{Exit, Report}, run, scripts::{First, Read}};
+use crate::sources;
 use crate::cluster::KubeCluster;
 use crate::handling::choosing::Choices;
-use crate::logic::{namespaces::NamespacePattern, resource::Resource, served};
+use crate::logic::{discovery::{namespaces::NamespacePattern, served}, object::resource::Resource};
 use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;

@@ -6,15 +6,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::cli::{
-    environment::Lookup,
-    identity,
-    options::Note,
-    report::{Exit, Report},
-    run,
-};
+use crate::cli::{environment::Lookup, identity, options::Note, report::{Exit, Report}, run};
 use crate::features::peering::{Command, Problem};
-use crate::ports::{Clock, Health};
+use crate::ports::Clock;
+use crate::telemetry::Health;
 use crate::reactor::Connecting;
 use crate::settings::Settings;
 

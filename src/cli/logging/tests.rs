@@ -7,11 +7,10 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::subscriber;
-use crate::cli::args::{ColorWhen, LogFormat};
-use crate::cli::options::{LogOptions, Verbosity};
-use crate::logic::object::ObjectRef;
-use crate::logic::outcome::{LogLevel, LogLine};
-use crate::ports::{Clock, Logger, LoggerKind};
+use crate::cli::{args::{ColorWhen, LogFormat}, options::{LogOptions, Verbosity}};
+use crate::logic::{object::ObjectRef, handlers::outcome::{LogLevel, LogLine}};
+use crate::ports::Clock;
+use crate::call::{Logger, LoggerKind};
 
 /// Checks what `act` logs. The paused clock always shows the same time.
 fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {

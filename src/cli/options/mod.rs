@@ -7,17 +7,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::cli::{
-    args::{ColorWhen, LogArgs, LogFormat, RunArgs},
-    config::Config,
-    environment::{self, Environment, Lookup},
-    report::Report,
-};
+use crate::cli::{args::{ColorWhen, LogArgs, LogFormat, RunArgs}, config::Config, environment::{self, Environment, Lookup}, report::Report};
 use crate::features::probes::{Endpoint, UrlError};
-use crate::logic::{
-    configure::{self, Setting},
-    grants::Grants,
-};
+use crate::logic::{configure::{self, Setting}, access::grants::Grants};
 use crate::settings::Settings;
 
 mod address;

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use serde_json::Value;
 
 use crate::cli::{args::RunArgs, config::Config, environment::Environment, report::Report};
-use crate::logic::duration;
+use crate::logic::text::duration;
 
 /// Minimum interval of polling: shorter ones have no visible effect, but keep disks busy.
 const POLL_MIN: Duration = Duration::from_millis(100);

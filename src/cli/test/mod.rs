@@ -11,18 +11,9 @@ use std::io::Write as _;
 
 use tokio::task::LocalSet;
 
-use self::{
-    suites::Suite,
-    test_file::{TestFile, Verdict},
-};
-use crate::cli::{
-    args::{RunArgs, TestArgs},
-    dev,
-    options::{RunOptions, Verbosity},
-    report::{Exit, Report},
-    scripts::Read,
-    sources::Files,
-};
+use self::{suites::Suite, test_file::{TestFile, Verdict}};
+use crate::cli::{args::{RunArgs, TestArgs}, dev, options::{RunOptions, Verbosity}, report::{Exit, Report}, scripts::Read};
+use crate::sources::Files;
 use crate::scripting::Source;
 
 /// Resolves the options of a run, for each operator.

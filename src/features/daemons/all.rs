@@ -17,14 +17,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::DaemonShared,
-};
-use crate::logic::{
-    nanos::Nanos,
-    object::Object,
-    stopping::{self, StopReason},
-};
+use super::{Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::DaemonShared};
+use crate::logic::{text::nanos::Nanos, object::Object, background::stopping::{self, StopReason}};
 use crate::ports::Pauses;
 use crate::settings::Background;
 

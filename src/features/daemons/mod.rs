@@ -25,8 +25,9 @@ pub use self::{
 
 use std::sync::Arc;
 
-use crate::logic::resource::Resource;
-use crate::ports::{Clock, Cluster, ObjectPacker, Scripts};
+use crate::logic::object::resource::Resource;
+use crate::ports::{Clock, Cluster};
+use crate::call::{ObjectPacker, Scripts};
 use crate::settings::Settings;
 
 /// What all daemons and timers of one resource share.

@@ -5,13 +5,8 @@ use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc, time::Duration};
 use futures::future;
 
 use super::{Base, daemon::Daemon, moment::Moment};
-use crate::logic::{
-    handler::{Handler, Mark},
-    nanos::Nanos,
-    object::Object,
-    stopping::StopReason,
-};
-use crate::ports::{LiveObject, Memo};
+use crate::logic::{handlers::handler::{Handler, Mark}, text::nanos::Nanos, object::Object, background::stopping::StopReason};
+use crate::call::{LiveObject, Memo};
 
 /// The daemons and timers of one object, between its events.
 #[derive(Debug)]

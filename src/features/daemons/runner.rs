@@ -4,26 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
-use super::{
-    Base,
-    daemon::Daemon,
-    object::DaemonShared,
-    work::{Calling, Progress},
-};
+use super::{Base, daemon::Daemon, object::DaemonShared, work::{Calling, Progress}};
 use crate::handling::run::{self, Begun, Try};
-use crate::logic::{
-    duration,
-    function::Function,
-    handler::{Handler, InitialDelay, Kind},
-    nanos::Nanos,
-    outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
-    schedule::{Moment, Schedule, Step},
-    stopping::StopReason,
-};
-use crate::ports::{
-    BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause,
-    ObjectDetail, SharedPatch,
-};
+use crate::logic::{text::{duration, nanos::Nanos}, handlers::{function::Function, handler::{Handler, InitialDelay, Kind}, outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind}}, background::{schedule::{Moment, Schedule, Step}, stopping::StopReason}};
+use crate::call::{BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch};
 
 /// Runs a woken daemon or timer.
 pub(super) struct Runner {

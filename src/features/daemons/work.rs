@@ -15,18 +15,10 @@ use std::{
 
 use tokio::time::Sleep;
 
-use super::{
-    daemon::Daemon,
-    patches::Patches,
-    runner::{After, Attempt, End, Runner},
-};
-use crate::logic::{
-    nanos::Nanos,
-    outcome::{Ended, LogLevel},
-    schedule::Schedule,
-    stopping::StopReason,
-};
-use crate::ports::{BoxFuture, LoggerKind};
+use super::{daemon::Daemon, patches::Patches, runner::{After, Attempt, End, Runner}};
+use crate::logic::{text::nanos::Nanos, handlers::outcome::{Ended, LogLevel}, background::{schedule::Schedule, stopping::StopReason}};
+use crate::ports::BoxFuture;
+use crate::call::LoggerKind;
 
 /// The state between attempts.
 #[derive(Default)]

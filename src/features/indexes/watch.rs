@@ -6,7 +6,7 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::Readiness;
-use crate::ports::{Health, HealthState};
+use crate::telemetry::{Health, HealthState};
 
 /// The name of the part in the health report.
 const PART: &str = "indexes";

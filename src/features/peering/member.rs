@@ -6,17 +6,10 @@ use futures::StreamExt as _;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Common, ReadPlaces, TARGET,
-    requests::{self, Purpose, Reply, Request},
-};
-use crate::logic::{
-    object::Object,
-    outcome::LogLevel,
-    peering::{self, KnownPeers, OwnState, Place},
-    reason::EventType,
-};
-use crate::ports::{ApiError, ErrorClass, Extent, HealthState, StreamEvent, StreamTarget, until};
+use super::{Common, ReadPlaces, TARGET, requests::{self, Purpose, Reply, Request}};
+use crate::logic::{object::{Object, reason::EventType}, handlers::outcome::LogLevel, replicas::peering::{self, KnownPeers, OwnState, Place}};
+use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, until};
+use crate::telemetry::HealthState;
 
 /// The pause after a failed request.
 const RETRY: Duration = Duration::from_secs(2);

@@ -1,6 +1,6 @@
 //! Posts Kubernetes events: in order for each object, concurrently for different objects, and without delaying anything else.
 //!
-//! `logic/posting.rs` decides the content of an event; scripts and loggers put events into `ports/event_queue.rs`. A failure is
+//! `logic/background/posting.rs` decides the content of an event; scripts and loggers put events into `call/event_queue.rs`. A failure is
 //! logged and the event dropped: events are for people, nothing depends on them.
 //!
 //! One task does it all. It keeps nothing of objects without events, so it costs nothing when idle and has no workers that
@@ -17,7 +17,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::dispatcher::Dispatcher;
-use crate::ports::{Clock, Cluster, EventQueue, EventReceiver};
+use crate::ports::{Clock, Cluster};
+use crate::call::{EventQueue, EventReceiver};
 
 /// Receives the cluster, once it is connected.
 pub type Connected = oneshot::Receiver<Arc<dyn Cluster>>;

@@ -9,14 +9,10 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::logic::{
-    filters::Question,
-    function::{Function, ScriptId},
-    lifecycle::Chooser,
-    outcome::{Ended, Raised, RaisedKind},
-    resource::Resource,
-};
-use crate::ports::{BoxFuture, Invocation, Metrics, Scripts};
+use crate::logic::{change::filters::Question, handlers::{function::{Function, ScriptId}, lifecycle::Chooser, outcome::{Ended, Raised, RaisedKind}}, object::resource::Resource};
+use crate::ports::BoxFuture;
+use crate::call::{Invocation, Scripts};
+use crate::telemetry::Metrics;
 use crate::settings::Settings;
 
 /// Wraps scripts, and counts their calls.

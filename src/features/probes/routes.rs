@@ -8,12 +8,8 @@ use http::{
 use http_body_util::Full;
 use tokio::time::Instant;
 
-use super::{
-    exposition,
-    liveness::Liveness,
-    report::{Check, CheckOptions, report},
-};
-use crate::ports::Health;
+use super::{exposition, liveness::Liveness, report::{Check, CheckOptions, report}};
+use crate::telemetry::Health;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";

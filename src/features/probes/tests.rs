@@ -5,11 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use expect_test::expect;
 use tokio::time::Instant;
 
-use super::{
-    endpoint::{Endpoint, UrlError},
-    report::{Check, CheckOptions, report},
-};
-use crate::ports::{HealthState, PartHealth};
+use super::{endpoint::{Endpoint, UrlError}, report::{Check, CheckOptions, report}};
+use crate::telemetry::{HealthState, PartHealth};
 
 fn parts(now: Instant) -> BTreeMap<String, PartHealth> {
     let part = |state, text: &str, age: u64, silence: Option<u64>| PartHealth {

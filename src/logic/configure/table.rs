@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{
-    Setting, Shape, check, limits,
-    value::{Plain, whole},
-};
-use crate::logic::size;
+use super::{Setting, Shape, check, limits, value::{Plain, whole}};
+use crate::logic::text::size;
 use crate::settings::Settings;
 
 /// The line of one setting. Its type determines the accepted values.

@@ -22,7 +22,7 @@ pub use self::{
     retries::WaitingHandlers,
     version::Version,
 };
-use super::{handler::Handler, lifecycle::Chooser, registry::Registry};
+use crate::logic::{handlers::{handler::Handler, lifecycle::Chooser}, change::registry::Registry};
 
 /// Everything that the scripts declare: loaded together, swapped together, never changed.
 #[derive(Clone, Debug, Default)]

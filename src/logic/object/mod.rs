@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::resource::Resource;
+use crate::logic::object::resource::Resource;
 
 /// One object of a resource. The header is always parsed; the body only once, on first use.
 #[derive(Debug)]

@@ -10,26 +10,13 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::features::{
-    daemons,
-    indexes::{Gate, Hold, Ids},
-    leadership::Leadership,
-};
-use crate::handling::asking::Asker;
-use crate::handling::run::Runner;
-use crate::logic::{
-    function::ScriptId,
-    generation::{NewHandlers, Version},
-    handler::Handler,
-    lifecycle::Chooser,
-    registry::ResourceHandlers,
-    resource::Resource,
-    undecided,
-};
-use crate::ports::{
-    CallServices, Clock, Cluster, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
-};
-use crate::reactor::{change::Rate, memory::Memories};
+use crate::features::{daemons, indexes::{Gate, Hold, Ids}, leadership::Leadership};
+use crate::handling::{asking::Asker, run::Runner};
+use crate::logic::{handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser}, generation::{NewHandlers, Version}, change::{registry::ResourceHandlers, undecided}, object::resource::Resource};
+use crate::call::{CallServices, Logger, Memo, ObjectCause, Scripts};
+use crate::ports::{Clock, Cluster, Pauses};
+use crate::telemetry::Health;
+use crate::reactor::object::{change::Rate, memory::Memories};
 use crate::settings::Settings;
 
 /// Holds the latest context of a stream for the stream and its workers. Clones share it.

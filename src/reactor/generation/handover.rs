@@ -9,7 +9,7 @@ use super::relist::{PendingHandlers, Relist};
 use crate::features::daemons::LastSeen;
 use crate::logic::{generation::Recheck, object::Object};
 use crate::ports::{ApiError, StreamEvent};
-use crate::reactor::{memory::Key, queue::Event, streams::Stream};
+use crate::reactor::{object::memory::Key, streams::{queue::Event, Stream}};
 use crate::settings::RetryFailed;
 
 impl Stream {

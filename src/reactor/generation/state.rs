@@ -10,15 +10,10 @@ use tokio::time::Instant;
 
 use super::candidates::ReadyCandidate;
 use crate::features::indexes::{Gate, Ids};
-use crate::logic::{
-    function::ScriptId,
-    generation::{self, Generation, Version},
-    handler::Kind,
-    registry::Registry,
-    stopping::StopReason,
-};
-use crate::ports::{CallServices, LiveGeneration, Pauses, Scripts};
-use crate::reactor::run::OperatorContext;
+use crate::logic::{handlers::{function::ScriptId, handler::Kind}, generation::{self, Generation, Version}, change::registry::Registry, background::stopping::StopReason};
+use crate::call::{CallServices, LiveGeneration, Scripts};
+use crate::ports::Pauses;
+use crate::reactor::operator::run::OperatorContext;
 use crate::settings::Settings;
 
 /// How long new handlers of a generation wait for its new indexes at most.

@@ -17,14 +17,9 @@ use futures::{future, stream::BoxStream};
 use self::{namespaces::Namespaces, resources::Resources};
 use super::Scope;
 use crate::handling::choosing::Choices;
-use crate::logic::{
-    peering,
-    registry::{Registry, ResourceHandlers},
-    resource::Resource,
-    selector::{self, Selector},
-    served,
-};
-use crate::ports::{ApiError, Cluster, Extent, Scripts, StreamEvent, StreamTarget};
+use crate::logic::{replicas::peering, change::registry::{Registry, ResourceHandlers}, object::resource::Resource, handlers::selector::{self, Selector}, discovery::served};
+use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
+use crate::call::Scripts;
 use crate::settings::Settings;
 
 /// One stream to run: a resource in one namespace, or in the whole cluster.

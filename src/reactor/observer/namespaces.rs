@@ -6,12 +6,7 @@ use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Events, View};
-use crate::logic::{
-    namespaces::{NamespacePattern, NamespaceState, namespace_state},
-    object::Object,
-    reason::EventType,
-    resource::Resource,
-};
+use crate::logic::{discovery::namespaces::{NamespacePattern, NamespaceState, namespace_state}, object::{Object, reason::EventType, resource::Resource}};
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent};
 
 /// The interval between attempts while access is denied.

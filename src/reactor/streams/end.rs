@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{KnownObjects, Stream};
-use crate::logic::{indexing::Owner, reason::EventType, stopping::StopReason};
-use crate::reactor::{memory::Key, queue::Event};
+use crate::logic::{background::{indexing::Owner, stopping::StopReason}, object::reason::EventType};
+use crate::reactor::{object::memory::Key, streams::queue::Event};
 
 /// Why a stream ends before the operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

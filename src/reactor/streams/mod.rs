@@ -1,6 +1,6 @@
 //! One task per resource and namespace: puts each event into the queue of its object.
 //!
-//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `worker.rs`. The task never waits for a worker, so a slow handler cannot
+//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `reactor/object/worker.rs`. The task never waits for a worker, so a slow handler cannot
 //! make the server close the watch.
 //!
 //! | file | does |
@@ -32,19 +32,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::{end::StreamEnd, set::StreamSet};
-use self::{
-    known_objects::KnownObjects,
-    worker_pool::{Finished, WorkerPool},
-};
-use super::{
-    generation::{Relist, SharedContext, StreamContext},
-    stream_log::StreamLog,
-    worker::panic_text,
-};
+use self::{known_objects::KnownObjects, worker_pool::{Finished, WorkerPool}};
+use super::generation::{Relist, SharedContext, StreamContext};
+use crate::reactor::{streams::stream_log::StreamLog, object::worker::panic_text};
 use crate::features::indexes::Hold;
-use crate::ports::{
-    ApiError, Extent, HealthState, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget,
-};
+use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+use crate::telemetry::{HealthState, Metrics, Pulse, ResourceLabels};
 
 /// Yields to the workers after this many events: a list arrives all at once, and its first objects should be finished before all
 /// others have a worker.

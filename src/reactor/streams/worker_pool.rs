@@ -1,6 +1,6 @@
 //! The workers of one stream: a queue for each object with pending events, and a worker as soon as a permit is free.
 //!
-//! Before: `mod.rs`, which delivers the events. After: `worker.rs`.
+//! Before: `mod.rs`, which delivers the events. After: `reactor/object/worker.rs`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,14 +8,7 @@ use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::Version;
-use crate::reactor::{
-    backlog::Backlog,
-    generation::SharedContext,
-    memory::Key,
-    permits::{WorkerPermit, WorkerPermits},
-    queue::{Event, Queue},
-    worker::Worker,
-};
+use crate::reactor::{streams::{backlog::Backlog, permits::{WorkerPermit, WorkerPermits}, queue::{Event, Queue}}, generation::SharedContext, object::{memory::Key, worker::Worker}};
 
 /// The workers of a stream, and the objects that wait for one.
 pub(in crate::reactor) struct WorkerPool {

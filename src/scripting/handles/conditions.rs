@@ -3,10 +3,7 @@
 use serde_json::Value;
 
 use super::{Handle, HandleType, Kind, Method};
-use crate::scripting::{
-    account::Account, conditions::Conditions, leftovers::CallPart, refused::Refused,
-    surface::Language, values::HostValue,
-};
+use crate::scripting::{values::{account::Account, conditions::Conditions, refused::Refused, HostValue}, handles::leftovers::CallPart, surface::Language};
 
 impl Handle for CallPart<Conditions> {
     fn kind(&self) -> Option<Kind> {

@@ -18,18 +18,9 @@ use serde_json::{Map, Value};
 
 use super::{AnyHandle, Border, Handle, HandleType, Keys, Kind, Use, path::Path, tree};
 use crate::heap;
-use crate::logic::{function::Function, patch::Transformation};
-use crate::ports::{Document as Shared, SharedPatch};
-use crate::scripting::{
-    account::Account,
-    leftovers::CallPart,
-    limits,
-    refused::{DEPTH_MAX, Refused},
-    surface::Language,
-    text,
-    values::{HostValue, Key, Passed},
-    withdraw::withdraw,
-};
+use crate::logic::{handlers::function::Function, change::patch::Transformation};
+use crate::call::{Document as Shared, SharedPatch};
+use crate::scripting::{values::{account::Account, limits, refused::{DEPTH_MAX, Refused}, text, HostValue, Key, Passed}, handles::{leftovers::CallPart, withdraw::withdraw}, surface::Language};
 
 type Fields = Map<String, Value>;
 

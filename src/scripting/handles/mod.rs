@@ -22,18 +22,10 @@ pub(crate) use self::{
     stopped::StopFlag,
 };
 use self::{path::Paths, stopped::Reasons};
-use super::{
-    account::Account,
-    conditions::Conditions,
-    leftovers::CallPart,
-    refused::{HOST_OBJECT, Refused},
-    settings_access::SettingsAccess,
-    surface::Language,
-    text,
-    values::{HostValue, Key, Passed},
-};
-use crate::logic::function::Function;
-use crate::ports::Index;
+use crate::scripting::{values::{account::Account, conditions::Conditions, refused::{HOST_OBJECT, Refused}, text}, handles::{leftovers::CallPart, settings_access::SettingsAccess}};
+use super::{surface::Language, values::{HostValue, Key, Passed}};
+use crate::logic::handlers::function::Function;
+use crate::call::Index;
 
 /// What a script can do with an object of the host.
 pub(crate) trait Handle: 'static {

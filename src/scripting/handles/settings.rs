@@ -3,13 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Handle, HandleType, Keys, Kind};
-use crate::scripting::{
-    account::Account,
-    refused::Refused,
-    settings_access::{Found, SettingsAccess, marker_key, selector_key},
-    text,
-    values::{HostValue, Key, Passed},
-};
+use crate::scripting::{values::{account::Account, refused::Refused, text, HostValue, Key, Passed}, handles::settings_access::{Found, SettingsAccess, marker_key, selector_key}};
 
 impl Handle for SettingsAccess {
     fn kind(&self) -> Option<Kind> {

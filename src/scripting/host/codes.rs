@@ -5,11 +5,8 @@ use std::{
     path::Path,
 };
 
-use crate::logic::handler::{Handler, Parts};
-use crate::scripting::{
-    Source,
-    fingerprint::{Fingerprints, Language, Part, hash_of},
-};
+use crate::logic::handlers::handler::{Handler, Parts};
+use crate::scripting::{Source, host::fingerprint::{Fingerprints, Language, Part, hash_of}};
 
 /// Sets the code of the handlers that this script declares.
 pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {

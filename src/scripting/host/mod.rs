@@ -15,15 +15,9 @@ use serde_json::Value;
 pub use self::prepare::{Prepared, ScriptSet};
 use self::routes::{Home, Routes};
 use super::{LoadError, Source, Terms};
-use crate::logic::{
-    filters::Question,
-    function::{Function, ScriptId},
-    handler::Handler,
-    lifecycle::Chooser,
-    outcome::{Ended, Raised},
-    resource::Resource,
-};
-use crate::ports::{BoxFuture, Invocation, Scripts};
+use crate::logic::{change::filters::Question, handlers::{function::{Function, ScriptId}, handler::Handler, lifecycle::Chooser, outcome::{Ended, Raised}}, object::resource::Resource};
+use crate::ports::BoxFuture;
+use crate::call::{Invocation, Scripts};
 use crate::settings::Settings;
 
 /// Loads scripts, and calls their functions as long as anybody has these.

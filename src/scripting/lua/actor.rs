@@ -26,18 +26,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    raised,
-    script::{Declared, Print, Reason, Script},
-    vm::{Calling, Vm},
-};
-use crate::logic::{
-    filters::Question,
-    function::Function,
-    outcome::{Ended, Raised},
-    resource::Resource,
-};
-use crate::ports::Invocation;
+use super::{raised, script::{Declared, Print, Reason, Script}, vm::{Calling, Vm}};
+use crate::logic::{change::filters::Question, handlers::{function::Function, outcome::{Ended, Raised}}, object::resource::Resource};
+use crate::call::Invocation;
 use crate::scripting::LoadError;
 
 /// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.

@@ -13,11 +13,8 @@ use futures::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    actor::{Request, To},
-    raised,
-};
-use crate::logic::outcome::Raised;
+use super::{actor::{Request, To}, raised};
+use crate::logic::handlers::outcome::Raised;
 
 /// Ready when the actor no longer listens; one for all that wait.
 pub(super) type Stuck = Shared<BoxFuture<'static, ()>>;

@@ -1,4 +1,4 @@
-//! The names below `kopf`: see `scripting/functions.rs`.
+//! The names below `kopf`: see `scripting/functions/kopf.rs`.
 
 use std::sync::Arc;
 
@@ -8,27 +8,10 @@ use mlua::{
 };
 use serde_json::Value;
 
-use super::{
-    host_table::Tools,
-    push::Style,
-    raised,
-    views::{self, CtxView, LuaPassed},
-    world::World,
-};
-use crate::logic::{
-    declare::{Argument as Part, DeclareError},
-    function::Function,
-};
-use crate::ports::Invocation;
-use crate::scripting::{
-    declaring::TopLevel,
-    errors::{ErrorValue, Failed},
-    functions::{Argument, Caller, Done, HostFunction, Visit, place_of},
-    handles::{AnyHandle, Kind},
-    names::{self, MARKERS, Words},
-    posting::Described,
-    values::Filter,
-};
+use super::{host_table::Tools, push::Style, raised, views::{self, CtxView, LuaPassed}, world::World};
+use crate::logic::handlers::{declare::{Argument as Part, DeclareError}, function::Function};
+use crate::call::Invocation;
+use crate::scripting::{functions::{declaring::TopLevel, kopf::{Argument, Caller, Done, HostFunction, Visit, place_of}, names::{self, MARKERS, Words}, posting::Described}, values::{errors::{ErrorValue, Failed}, Filter}, handles::{AnyHandle, Kind}};
 
 /// More than any function of `kopf` takes.
 const ARGUMENTS_MAX: usize = 16;

@@ -7,21 +7,10 @@ use mlua::{
     Value as LuaValue, chunk::ChunkMode,
 };
 
-use super::{
-    functions::{Ended, close},
-    host_table::Tools,
-    push::Style,
-    streams, views,
-    world::World,
-};
-use crate::ports::{BoxFuture, Invocation};
-use crate::scripting::{
-    errors::ErrorValue,
-    handles::Kind,
-    library::{
-        self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
-    },
-};
+use super::{functions::{Ended, close}, host_table::Tools, push::Style, streams, views, world::World};
+use crate::ports::BoxFuture;
+use crate::call::Invocation;
+use crate::scripting::{values::errors::ErrorValue, handles::Kind, functions::{self, types::{Body, Datum, Failure, Flow, Function, Library, Outcome}, Call, Given, Shape, embedded}};
 
 /// Makes libraries. Each is made when a script uses it first: most scripts use few.
 struct Workshop {

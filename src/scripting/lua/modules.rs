@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mlua::{Function as LuaFunction, Lua, Table, chunk::ChunkMode};
 
 use super::world::World;
-use crate::scripting::{Source, library, modules, modules::Problem};
+use crate::scripting::{Source, functions, host::modules::{self, Problem}};
 
 /// What the modules of one script are loaded from.
 pub(super) struct Modules {

@@ -4,24 +4,9 @@ use std::time::Duration;
 
 use mlua::{LuaString, Value as LuaValue};
 
-use super::{
-    watchdog::Abort,
-    world::{Limits, World},
-};
-use crate::logic::{
-    declare::DeclareError,
-    outcome::{Raised, RaisedKind},
-};
-use crate::scripting::{
-    LoadError,
-    diagnostics::STACK_TITLE,
-    errors::{ErrorValue, Position, ScriptError},
-    limits,
-    names::{self, DELAY_DEFAULT},
-    posting::{self, Described},
-    surface::Language,
-    text,
-};
+use super::{watchdog::Abort, world::{Limits, World}};
+use crate::logic::handlers::{declare::DeclareError, outcome::{Raised, RaisedKind}};
+use crate::scripting::{LoadError, host::diagnostics::STACK_TITLE, values::{errors::{ErrorValue, Position, ScriptError}, limits, text}, functions::{names::{self, DELAY_DEFAULT}, posting::{self, Described}}, surface::Language};
 
 /// The text of an aborted call.
 pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {

@@ -16,14 +16,9 @@ use futures::future::LocalBoxFuture;
 use mlua::{Function as LuaFunction, Lua, MultiValue, Thread, Value as LuaValue};
 use tokio::time::Instant;
 
-use super::{
-    raised,
-    vm::Vm,
-    watchdog::{Abort, Budget},
-    world::World,
-};
-use crate::ports::Invocation;
-use crate::scripting::errors::ScriptError;
+use super::{raised, vm::Vm, watchdog::{Abort, Budget}, world::World};
+use crate::call::Invocation;
+use crate::scripting::values::errors::ScriptError;
 
 /// Something that a call waits for, and what the script gets when it is over.
 pub(super) type Wait = LocalBoxFuture<'static, mlua::Result<MultiValue>>;

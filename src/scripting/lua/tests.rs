@@ -12,12 +12,10 @@ use mlua::Lua;
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    watchdog::{Budget, Watchdog},
-    world::Limits,
-};
-use crate::logic::{outcome::RaisedKind, resource::Resource};
-use crate::ports::{Metrics, RestartLabels, Scripts as _};
+use super::{watchdog::{Budget, Watchdog}, world::Limits};
+use crate::logic::{handlers::outcome::RaisedKind, object::resource::Resource};
+use crate::telemetry::{Metrics, RestartLabels};
+use crate::call::Scripts as _;
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::{Sandbox, Settings};
 

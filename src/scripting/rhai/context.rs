@@ -8,25 +8,10 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{
-    control::{given, own},
-    errors::problem,
-    handles::{self, Holding, is_handle, is_same_handle},
-    present,
-    script::Shared,
-    store,
-    value::{same, text, to_json, to_refusable},
-    view::{View, register_setter},
-};
-use crate::logic::outcome::LogLevel;
-use crate::ports::{Invocation, Logger};
-use crate::scripting::{
-    ctx::{Kwarg, is_live, known, kwarg, names, unknown},
-    handles::Border,
-    limits::{cut, cut_fields},
-    names,
-    text::not_assignable,
-};
+use super::{control::{given, own}, errors::problem, handles::{self, Holding, is_handle, is_same_handle}, present, script::Shared, store, value::{same, text, to_json, to_refusable}, view::{View, register_setter}};
+use crate::logic::handlers::outcome::LogLevel;
+use crate::call::{Invocation, Logger};
+use crate::scripting::{handles::{ctx::{Kwarg, is_live, known, kwarg, names, unknown}, Border}, values::{limits::{cut, cut_fields}, text::not_assignable}, functions::names};
 
 /// The argument of a call.
 #[derive(Clone, Debug)]

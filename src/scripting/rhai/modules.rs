@@ -13,12 +13,8 @@ use rhai::{
     Shared as SharedModule,
 };
 
-use super::{
-    api, control,
-    errors::{Sources, problem, raise},
-    shadowed,
-};
-use crate::scripting::{Source, modules};
+use super::{api, control, errors::{Sources, problem, raise}, shadowed};
+use crate::scripting::{Source, host::modules};
 
 /// Resolves the imports of one script.
 pub(super) struct Modules {

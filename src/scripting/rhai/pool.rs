@@ -11,7 +11,7 @@ use std::{cell::Cell, collections::VecDeque, fmt, io, mem, sync::Arc, thread, ti
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::turn::{Ticket, Turns};
-use crate::logic::function::ScriptId;
+use crate::logic::handlers::function::ScriptId;
 use crate::settings::Sandbox;
 
 /// Twice what one level of calls takes at most, with all the nested expressions that the parser allows: an overflow would end

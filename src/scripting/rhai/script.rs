@@ -12,29 +12,10 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{
-    api::{self, Kopf},
-    builtins,
-    context::{self, Ctx},
-    control, errors,
-    errors::{Sources, problem},
-    functions::Functions,
-    handles,
-    modules::Modules,
-    shadowed, value,
-    view::{self, View},
-};
-use crate::logic::{
-    declare::DeclareError,
-    function::{Function, ScriptId},
-    handler::Handler,
-    lifecycle::Chooser,
-    outcome::Raised,
-};
-use crate::ports::SharedPatch;
-use crate::scripting::{
-    LoadError, Source, Terms, declaring::TopLevel, library::Surroundings, print::print_line,
-};
+use super::{api::{self, Kopf}, builtins, context::{self, Ctx}, control, errors::{self, Sources, problem}, functions::Functions, handles, modules::Modules, shadowed, value, view::{self, View}};
+use crate::logic::handlers::{declare::DeclareError, function::{Function, ScriptId}, handler::Handler, lifecycle::Chooser, outcome::Raised};
+use crate::call::SharedPatch;
+use crate::scripting::{LoadError, Source, Terms, functions::{declaring::TopLevel, Surroundings, print::print_line}};
 use crate::settings::Sandbox;
 
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.

@@ -5,8 +5,8 @@
 
 use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
-use crate::logic::declare::DeclareError;
-use crate::scripting::library::LIBRARIES;
+use crate::logic::handlers::declare::DeclareError;
+use crate::scripting::functions::LIBRARIES;
 
 /// The first call of the host that means a function of the script, and what to do about it.
 pub(super) fn find(ast: &AST) -> Option<(Position, DeclareError)> {

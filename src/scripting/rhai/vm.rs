@@ -9,14 +9,9 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{
-    control::{self, Abort, given},
-    errors,
-    runner::Runner,
-    script::{self, Script},
-};
-use crate::logic::{function::ScriptId, handler::Handler, outcome::Raised};
-use crate::scripting::{Source, Terms, limits};
+use super::{control::{self, Abort, given}, errors, runner::Runner, script::{self, Script}};
+use crate::logic::handlers::{function::ScriptId, handler::Handler, outcome::Raised};
+use crate::scripting::{Source, Terms, values::limits};
 
 /// A script may lose its memory to values that contain themselves so often within this time; then it is stopped until that
 /// has passed. Such memory comes back only when the process ends.

@@ -1,24 +1,8 @@
 //! The section `kopf`.
 
-use super::{
-    Callback, Entry, Item, Language, Parameter, Section, Shape, Signature, Spoken, Ty, function,
-    optional, required, taking, value,
-};
-use crate::logic::{
-    configure::STORAGES,
-    declare::{OptionSpec, Takes, options_of},
-    handler::{Callback as Combined, Category, Kind},
-    lifecycle::Lifecycle,
-};
-use crate::scripting::{
-    declaring,
-    functions::{self, Body},
-    hierarchy::{HELPERS, Helper},
-    logins,
-    names::{DECLARING, Declaring, ERROR_MODES},
-    posting,
-    surface::types::ctx_class,
-};
+use super::{Callback, Entry, Item, Language, Parameter, Section, Shape, Signature, Spoken, Ty, function, optional, required, taking, value};
+use crate::logic::{configure::STORAGES, handlers::{declare::{OptionSpec, Takes, options_of}, handler::{Callback as Combined, Category, Kind}, lifecycle::Lifecycle}};
+use crate::scripting::{functions::{declaring, kopf::{self, Body}, hierarchy::{HELPERS, Helper}, logins, names::{DECLARING, Declaring, ERROR_MODES}, posting}, surface::types::ctx_class};
 
 const DOC: &str = "Declarations of handlers, with the errors, markers and helpers that they use.";
 

@@ -1,7 +1,7 @@
 //! The sections of the libraries, from their table.
 
 use super::{Item, Parameter, Section, Shape, Signature, Spoken, Ty, types::COMBINING};
-use crate::scripting::library::{self, Body, LIBRARIES};
+use crate::scripting::functions::{self, types::Body, LIBRARIES};
 
 /// Returns a section for each library.
 pub(super) fn sections() -> Vec<Section> {

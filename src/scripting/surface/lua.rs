@@ -2,11 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    Callback, CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty,
-    ctx_class,
-};
-use crate::logic::handler::Kind;
+use super::{Callback, CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty, ctx_class};
+use crate::logic::handlers::handler::Kind;
 
 /// The start of the file.
 const HEADER: &str = "\

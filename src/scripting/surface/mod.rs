@@ -29,7 +29,7 @@ pub use self::{
     types::{Callback, Ty, ctx_class},
 };
 pub(crate) use self::{kopf::OTHERS, kwargs::KWARGS};
-use super::functions::Body;
+use crate::scripting::functions::kopf::Body;
 use std::ops::RangeInclusive;
 
 /// All names.

@@ -1,7 +1,7 @@
 //! The types of values, which the reference and the editor stubs of each language render.
 
-use crate::logic::handler::{Category, Kind};
-use crate::scripting::library;
+use crate::logic::handlers::handler::{Category, Kind};
+use crate::scripting::functions;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
-use super::{errors::ErrorValue, handles::AnyHandle, memos::Memos, refused::Refused};
-use crate::logic::declare::{Argument, Marker};
+use crate::scripting::values::{errors::ErrorValue, memos::Memos, refused::Refused};
+use super::handles::AnyHandle;
+use crate::logic::handlers::declare::{Argument, Marker};
 
 /// What the host returns to a script.
 pub(crate) enum HostValue {

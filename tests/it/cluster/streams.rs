@@ -52,7 +52,10 @@ async fn transcript_with(
             Ok(StreamEvent::Listed) => "listed".to_owned(),
             Ok(StreamEvent::Object(kind, object)) => {
                 let name = object.header().name.clone().unwrap_or_default();
-                format!("{} {name}", kind.map_or("-", kopf::logic::reason::EventType::as_str))
+                format!(
+                    "{} {name}",
+                    kind.map_or("-", kopf::logic::object::reason::EventType::as_str)
+                )
             }
             Err(error) => format!("{:?}", error.class),
         };

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use kopf::{
-    logic::{
+    logic::handlers::{
         declare::{Argument, Marker},
         handler::Kind,
     },

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use kopf::{
-    logic::{
+    call::Cause,
+    logic::handlers::{
         declare::Argument,
         handler::Kind,
         outcome::{Ended, Raised, RaisedKind},
     },
-    ports::Cause,
     reactor::Scope,
     settings::Settings,
     testing::{

@@ -5,15 +5,16 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
-    logic::{
+    call::{Cause, Invocation},
+    logic::handlers::{
         declare::Argument,
         function::Function,
         handler::{Callback, Handler, Kind},
         outcome::{Ended, Raised, RaisedKind},
     },
-    ports::{Cause, HealthState, Invocation},
     reactor::Operator,
     settings::Settings,
+    telemetry::HealthState,
     testing::{
         CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, declared, definition,
         object, pass,

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures::{StreamExt as _, future, stream::BoxStream};
 use kopf::{
     cluster::KubeCluster,
-    logic::{handler::Kind, object::Object, resource::Resource},
+    logic::{
+        handlers::handler::Kind,
+        object::{Object, resource::Resource},
+    },
     ports::{
         Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Leadership,
         NewObject, PatchRequest, StreamEvent, StreamTarget,

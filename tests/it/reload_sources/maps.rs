@@ -1,13 +1,10 @@
 //! `ConfigMap`s through the API, on the embedded server.
 
 use kopf::{
-    cli::{
-        options::MapOption,
-        report::Report,
-        sources::{Files, Maps, Sources},
-    },
+    cli::{options::MapOption, report::Report},
     cluster::KubeCluster,
     settings::Settings,
+    sources::{Files, Maps, Sources},
     testing,
 };
 use kopf_apiserver::{ApiServer, Effect, Fault};

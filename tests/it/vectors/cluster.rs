@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use http::Request;
 use kopf::{
     cluster::KubeCluster,
-    logic::reason::EventType,
+    logic::object::reason::EventType,
     ports::{ApiError, Cluster as _, ErrorClass, StreamEvent, StreamTarget},
     settings::{Selectors, Settings},
     testing::{LogCapture, run_paused},

@@ -1,8 +1,8 @@
 //! (b) A failed stream is told once, seen by probes, tried again, and recovers by itself; the others do not notice.
 
 use kopf::{
-    ports::{Health, HealthState},
     reactor::Scope,
+    telemetry::{Health, HealthState},
     testing::{Environment, LogCapture, object, pass},
 };
 use tracing::Level;

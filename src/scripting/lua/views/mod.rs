@@ -14,21 +14,8 @@ use serde_json::Value;
 
 pub(super) use self::ctx::CtxView;
 use super::{push::Style, world::World};
-use crate::ports::Index;
-use crate::scripting::{
-    account::Account,
-    errors::ErrorValue,
-    handles::{
-        AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use, Wrap,
-        for_each_type,
-    },
-    memos::Memos,
-    names,
-    refused::Refused,
-    stopped,
-    surface::Language,
-    values::{HostValue, Key, Passed},
-};
+use crate::call::Index;
+use crate::scripting::{values::{account::Account, errors::ErrorValue, memos::Memos, refused::Refused, stopped, HostValue, Key, Passed}, handles::{AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use, Wrap, for_each_type}, functions::names, surface::Language};
 
 /// A handle as a value of the language.
 ///

@@ -1,4 +1,4 @@
-//! The names below `kopf`: see `scripting/functions.rs`.
+//! The names below `kopf`: see `scripting/functions/kopf.rs`.
 
 use std::sync::Arc;
 
@@ -6,31 +6,9 @@ use rhai::{Dynamic, Engine, FLOAT, FnPtr, INT, ImmutableString, Module, NativeCa
 use serde_json::Value;
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome, library::library_name};
-use crate::logic::{
-    declare::{Argument as Part, DeclareError},
-    function::Function,
-};
-use crate::ports::Invocation;
-use crate::scripting::{
-    declaring::TopLevel,
-    errors::{ErrorValue, Failed},
-    functions::{Argument, Caller, Done, HostFunction, Visit, place_of},
-    handles::{AnyHandle, Kind},
-    names::{self, MARKERS, Words},
-    posting::Described,
-    rhai::{
-        context::Ctx,
-        control::{self, handed, own},
-        errors::{described, problem, raise},
-        handles::{self, RhaiPassed, native},
-        present,
-        script::Shared,
-        value::{plain, text},
-        view::View,
-    },
-    stopped::SLEEP_MAX,
-    values::Filter,
-};
+use crate::logic::handlers::{declare::{Argument as Part, DeclareError}, function::Function};
+use crate::call::Invocation;
+use crate::scripting::{functions::{declaring::TopLevel, kopf::{Argument, Caller, Done, HostFunction, Visit, place_of}, names::{self, MARKERS, Words}, posting::Described}, values::{errors::{ErrorValue, Failed}, stopped::SLEEP_MAX, Filter}, handles::{AnyHandle, Kind}, rhai::{context::Ctx, control::{self, handed, own}, errors::{described, problem, raise}, handles::{self, RhaiPassed, native}, present, script::Shared, value::{plain, text}, view::View}};
 
 /// The functions below `kopf`, and those below `kopf.on`.
 pub(super) fn functions(shared: &Arc<Shared>) -> [Vec<HostFn>; 2] {

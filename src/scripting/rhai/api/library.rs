@@ -15,20 +15,7 @@ use rhai::{
 use serde_json::Value;
 
 use super::{HostFn, Outcome as Called, streams::Stream};
-use crate::scripting::{
-    errors::{ErrorValue, Failed},
-    library::{
-        self, Body, Call, Datum, Failure, Function, Given, LIBRARIES, Library, Outcome, Pace,
-        Shape, Surroundings, embedded,
-    },
-    rhai::{
-        context, control,
-        errors::{problem, raise},
-        present,
-        script::EXPRESSION_DEPTHS_MAX,
-        value::{plain, to_refusable},
-    },
-};
+use crate::scripting::{values::errors::{ErrorValue, Failed}, functions::{self, types::{Body, Datum, Failure, Function, Library, Outcome}, Call, Given, LIBRARIES, Pace, Shape, Surroundings, embedded}, rhai::{context, control, errors::{problem, raise}, present, script::EXPRESSION_DEPTHS_MAX, value::{plain, to_refusable}}};
 
 /// The value of a variable such as `env`.
 #[derive(Clone, Copy)]

@@ -16,7 +16,7 @@ use rhai::{
 
 pub(super) use self::library::{is_library, misused, module as library_module, value as library};
 use super::{errors::problem, script::Shared};
-use crate::scripting::names;
+use crate::scripting::functions::names;
 
 /// The value of the variable `kopf`.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,7 @@
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, NativeCallContext};
 
 use super::Outcome;
-use crate::scripting::{
-    refused::DEPTH_MAX,
-    rhai::{control::step, errors::problem},
-};
+use crate::scripting::{values::refused::DEPTH_MAX, rhai::{control::step, errors::problem}};
 
 /// Replaces the functions. All of them only look, also at constants.
 pub(super) fn register(engine: &mut Engine) {

@@ -3,10 +3,7 @@
 use rhai::{Array, Blob, Dynamic, Engine, INT};
 
 use super::{LIST, Outcome, TEXT, too_large};
-use crate::scripting::{
-    limits::ITEMS_MAX,
-    rhai::control::{rooms, step},
-};
+use crate::scripting::{values::limits::ITEMS_MAX, rhai::control::{rooms, step}};
 
 /// Replaces the functions.
 pub(super) fn register(engine: &mut Engine) {

@@ -12,7 +12,7 @@ mod texts;
 use rhai::{Dynamic, Engine, EvalAltResult, Position};
 
 use super::control::rooms;
-use crate::scripting::limits::ITEMS_MAX;
+use crate::scripting::values::limits::ITEMS_MAX;
 
 /// Texts up to this length are always within their limit: it is the smallest value of the setting.
 const SHORT: usize = 1 << 10;

@@ -3,10 +3,7 @@
 use serde_json::json;
 
 use super::{Fixture, refusal, try_load};
-use crate::logic::{
-    filters::Question,
-    handler::{Callback, Criterion, Handler, Kind},
-};
+use crate::logic::{change::filters::Question, handlers::handler::{Callback, Criterion, Handler, Kind}};
 
 async fn declared(text: &str) -> Vec<Handler> {
     try_load(text).await.unwrap_or_else(|error| panic!("{error:?}")).handlers
@@ -157,7 +154,7 @@ async fn variables_of_the_script_are_shared_with_its_functions() {
     assert_eq!(fixture.returned().await, json!(2));
     assert_eq!(fixture.returned().await, json!(4));
     let ended = fixture.call_nth(1).await;
-    let expected = crate::logic::outcome::Ended::Returned(Some(json!([5, "every 2", 2])));
+    let expected = crate::logic::handlers::outcome::Ended::Returned(Some(json!([5, "every 2", 2])));
     assert_eq!(ended, expected);
 }
 
