@@ -8,7 +8,12 @@ use std::sync::{Arc, atomic::AtomicUsize};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::logic::handlers::{declare::{self, Declaration, DeclareError, Execution}, handler::Handler, lifecycle::Chooser, outcome::Raised};
+use crate::logic::handlers::{
+    declare::{self, Declaration, DeclareError, Execution},
+    handler::Handler,
+    lifecycle::Chooser,
+    outcome::Raised,
+};
 
 /// Maximum number of sub-handlers of one attempt: far more than an object can keep records of.
 const CHILDREN_MAX: usize = 10_000;

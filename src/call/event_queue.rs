@@ -12,7 +12,11 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use crate::logic::{object::ObjectRef, handlers::outcome::LogLevel, background::posting::{self, Note}};
+use crate::logic::{
+    background::posting::{self, Note},
+    handlers::outcome::LogLevel,
+    object::ObjectRef,
+};
 use crate::settings::{Posting, Settings};
 
 /// Maximum number of events in the queue. Beyond it, new events are dropped with a warning: scripts never wait for the queue.
@@ -97,7 +101,7 @@ impl EventQueue {
         let was_full = self.0.is_full.swap(is_full, Ordering::Relaxed);
         if is_full && !was_full {
             tracing::warn!(
-                target: "kopf.posting",
+                target: "kopf.events",
                 "{QUEUE_MAX} Kubernetes events are waiting to be posted: further ones are dropped until there is room."
             );
         }

@@ -11,7 +11,10 @@ use std::{
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
 
-use crate::logic::{generation::Version, background::indexing::{Contribution, Key, Owner, Place, Table, Values}};
+use crate::logic::{
+    background::indexing::{Contribution, Key, Owner, Place, Table, Values},
+    generation::Version,
+};
 
 /// The indexes of one operator, by id. All scripts share them, regardless of their language. Clones share the same indexes.
 #[derive(Clone, Debug, Default)]
@@ -273,7 +276,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Contribution, Key, Owner, Version};
-use crate::call::Indexes;
+    use crate::call::Indexes;
     use crate::logic::object::Header;
 
     #[test]

@@ -9,9 +9,26 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use crate::ports::{BoxFuture, NativeLogins};
 use super::{CallServices, Children, LiveObject, Logger, Memo, Stopped};
-use crate::logic::{object::{diff::Diff, Object, reason::{EventType, Reason}, resource::Resource}, change::{filters::Question, patch::{Patch, Transformation}}, handlers::{function::{Function, ScriptId}, handler::Handler, lifecycle::Chooser, outcome::{Ended, Raised}}};
+use crate::logic::{
+    change::{
+        filters::Question,
+        patch::{Patch, Transformation},
+    },
+    handlers::{
+        function::{Function, ScriptId},
+        handler::Handler,
+        lifecycle::Chooser,
+        outcome::{Ended, Raised},
+    },
+    object::{
+        Object,
+        diff::Diff,
+        reason::{EventType, Reason},
+        resource::Resource,
+    },
+};
+use crate::ports::{BoxFuture, NativeLogins};
 use crate::settings::Settings;
 
 /// Calls script functions. Waiting inside a call suspends only that call.
@@ -136,8 +153,8 @@ impl Drop for ClearOnDrop {
 /// Everything that a script function can read in one call: the source of `ctx`.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The handler, or the handler that the filter belongs to; made by [`Handler::for_scripts`], because scripts may hold it. The caller
-    /// keeps the handler itself alive, and with it the script.
+    /// The handler, or the handler that the filter belongs to; made by [`Handler::for_scripts`], because scripts may hold it. The
+    /// caller keeps the handler itself alive, and with it the script.
     pub handler: Arc<Handler>,
     /// `None` in filters.
     pub attempt: Option<Attempt>,

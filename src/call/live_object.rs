@@ -143,8 +143,8 @@ mod tests {
 
     use serde_json::json;
 
+    use super::ObjectPacker;
     use crate::call::LiveObject;
-use super::ObjectPacker;
     use crate::logic::object::{Object, resource::Resource};
 
     fn packer() -> Arc<ObjectPacker> {

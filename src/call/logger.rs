@@ -9,7 +9,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{EventQueue, LiveObject};
-use crate::logic::{object::ObjectRef, handlers::outcome::{LogLevel, LogLine}};
+use crate::logic::{
+    handlers::outcome::{LogLevel, LogLine},
+    object::ObjectRef,
+};
 
 /// The tracing target of lines about objects.
 pub const TARGET_OBJECTS: &str = "kopf.objects";

@@ -45,7 +45,7 @@ impl ObjectPacker {
 #[cfg(test)]
 mod tests {
     use super::{Arc, SAMPLE_MAX};
-use crate::call::ObjectPacker;
+    use crate::call::ObjectPacker;
 
     fn text(number: u32) -> Vec<u8> {
         let text = format!(

@@ -1,7 +1,7 @@
 //! The services that an operator offers to every call of its scripts.
 
-use crate::ports::{Clock, Kube, Leadership};
 use crate::call::{EventQueue, Indexes};
+use crate::ports::{Clock, Kube, Leadership};
 
 /// The services shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]

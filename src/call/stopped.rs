@@ -175,7 +175,7 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::StopReason;
-use crate::call::Stopped;
+    use crate::call::Stopped;
 
     #[tokio::test]
     async fn all_waiting_tasks_are_woken_and_their_slots_are_reused() {

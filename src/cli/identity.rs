@@ -1,4 +1,5 @@
-//! The identity of this process among other operators: read once from the environment and the system, built in `logic/peering`.
+//! The identity of this process among other operators: read once from the environment and the system, built in
+//! `logic/replicas/peering`.
 
 use crate::cli::variable;
 use crate::logic::replicas::peering::{self, Identity, Moment, Surroundings};

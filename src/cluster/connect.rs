@@ -6,11 +6,22 @@ use hyper_util::client::proxy::matcher::Matcher;
 use kube::{Client, Config};
 use serde_json::Value;
 
-use super::{dial, failure::Failure, login, native, proxy, reason::one_line, service_account, sessions::{LogIn, Session, Sessions}, token_file::TokenFile};
-use crate::logic::access::{login::{Login, Method}, vault::Found};
+use super::{
+    dial,
+    failure::Failure,
+    login, native, proxy,
+    reason::one_line,
+    service_account,
+    sessions::{LogIn, Session, Sessions},
+    token_file::TokenFile,
+};
+use crate::logic::access::{
+    login::{Login, Method},
+    vault::Found,
+};
 use crate::ports::{ApiError, AskLogin, Clock, ErrorClass};
-use crate::telemetry::Health;
 use crate::settings::Settings;
+use crate::telemetry::Health;
 
 /// Maximum time to connect, unless the settings define another: more than a distant server needs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -5,8 +5,10 @@ use std::{fmt, time::Duration};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reason::{is_about_certificates, is_before_the_request, one_line, reason, reason_of_auth};
-use crate::logic::{access::kube::StatusDetails, replicas::leadership, object::resource::Resource};
+use super::reason::{
+    is_about_certificates, is_before_the_request, one_line, reason, reason_of_auth,
+};
+use crate::logic::{access::kube::StatusDetails, object::resource::Resource, replicas::leadership};
 use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not from Kubernetes are truncated to this number of characters, as in Kopf.

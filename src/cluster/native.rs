@@ -14,7 +14,11 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
-use super::{connect::{REASON_CHARS, refuse}, reason::one_line, service_account::{self, TOKEN}};
+use super::{
+    connect::{REASON_CHARS, refuse},
+    reason::one_line,
+    service_account::{self, TOKEN},
+};
 use crate::logic::access::login::Method;
 use crate::ports::{ApiError, NativeLogins};
 

@@ -11,13 +11,20 @@ use futures::{StreamExt as _, stream, stream::BoxStream};
 use tokio::time::{Instant, timeout_at};
 use tracing::{debug, trace, warn};
 
-use super::{decode::{Line, Page}, failure::{Action, Answer, Failure}, lines::{Broken, LINE_BYTES_MAX, Lines}, reason::one_line, transport::{self, Request, Transport}, url};
-use crate::logic::{object::reason::EventType, handlers::selector::Restrictions};
+use super::{
+    decode::{Line, Page},
+    failure::{Action, Answer, Failure},
+    lines::{Broken, LINE_BYTES_MAX, Lines},
+    reason::one_line,
+    transport::{self, Request, Transport},
+    url,
+};
+use crate::logic::{handlers::selector::Restrictions, object::reason::EventType};
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
 use crate::telemetry::{HealthState, Pulse};
 
 /// The log target of streams.
-const TARGET: &str = "kopf.watching";
+const TARGET: &str = "kopf.watch";
 
 /// The first pause after a returned error: an earlier attempt would only return it again.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);

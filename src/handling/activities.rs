@@ -11,8 +11,11 @@ use serde_json::Value;
 use tokio::time;
 
 use super::run::{Runner, Try, since};
-use crate::logic::handlers::{handler::{Handler, Kind}, outcome::Outcome};
 use crate::call::{ActivityCause, Cause, Current, Logger, Memo, Scripts};
+use crate::logic::handlers::{
+    handler::{Handler, Kind},
+    outcome::Outcome,
+};
 use crate::ports::{AskLogin, Clock, NativeLogins};
 use crate::settings::{Execution, Settings};
 

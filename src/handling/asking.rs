@@ -8,8 +8,20 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{self, Instant};
 
-use crate::logic::{change::{filters::{Answers, Question}, selection::OpenQuestion, undecided::{Failed, Undecided}}, handlers::{function::Function, handler::Handler, outcome::{LogLevel, LogLine, Raised, RaisedKind}}, text::python_text};
 use crate::call::{CallServices, Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
+use crate::logic::{
+    change::{
+        filters::{Answers, Question},
+        selection::OpenQuestion,
+        undecided::{Failed, Undecided},
+    },
+    handlers::{
+        function::Function,
+        handler::Handler,
+        outcome::{LogLevel, LogLine, Raised, RaisedKind},
+    },
+    text::python_text,
+};
 
 /// Time limit of a function that decides about other functions: a filter, a lifecycle, a selector. Such a function has little to
 /// wait for, and others wait for it.

@@ -9,8 +9,13 @@ use futures::{StreamExt as _, future, stream};
 use tokio::time::{Instant, timeout_at};
 
 use super::asking::ANSWER_MAX;
-use crate::logic::{handlers::{function::Function, handler::Handler}, change::registry::Registry, object::resource::Resource, discovery::served};
 use crate::call::Scripts;
+use crate::logic::{
+    change::registry::Registry,
+    discovery::served,
+    handlers::{function::Function, handler::Handler},
+    object::resource::Resource,
+};
 
 /// Maximum number of concurrent calls of one function. In Rhai, each call takes a thread of the script.
 const ASKED_MAX: usize = 4;
@@ -133,7 +138,7 @@ impl Failures {
         for (function, asked) in &self.0 {
             for (reason, resources) in &asked.failures {
                 tracing::error!(
-                    target: "kopf.observation",
+                    target: "kopf.discovery",
                     "The resource selector {} failed for {}, which it does not select: {reason}",
                     name_of(function),
                     list(resources)

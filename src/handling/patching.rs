@@ -1,7 +1,7 @@
 //! Sends a patch: up to four requests, in a fixed order.
 //!
-//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/change/patch/` decides the content of the requests;
-//! this module sends them and resolves conflicts.
+//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/change/patch/` decides the content of the
+//! requests; this module sends them and resolves conflicts.
 
 use std::{fmt, num::NonZeroU64, sync::Arc, time::Duration};
 
@@ -10,9 +10,18 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use crate::logic::{object::{Object, resource::Resource}, change::{order, patch::{self, Patch, Transformation}}, handlers::outcome::{LogLevel, Raised}};
-use crate::ports::{Address, ApiError, Cluster, ErrorClass, Interrupt, NewerEvents, PatchKind, PatchRequest};
 use crate::call::{Logger, Scripts};
+use crate::logic::{
+    change::{
+        order,
+        patch::{self, Patch, Transformation},
+    },
+    handlers::outcome::{LogLevel, Raised},
+    object::{Object, resource::Resource},
+};
+use crate::ports::{
+    Address, ApiError, Cluster, ErrorClass, Interrupt, NewerEvents, PatchKind, PatchRequest,
+};
 
 /// Sends patches of objects of one resource.
 #[derive(Clone, Copy)]

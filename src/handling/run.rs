@@ -14,8 +14,15 @@ use std::{
 use jiff::Timestamp;
 use tokio::time;
 
-use crate::logic::{handlers::{handler::Handler, outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind}}, text::python_text, change::undecided};
 use crate::call::{Attempt, CallServices, Cause, Children, Invocation, Logger, Memo, Scripts};
+use crate::logic::{
+    change::undecided,
+    handlers::{
+        handler::Handler,
+        outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
+    },
+    text::python_text,
+};
 use crate::ports::Clock;
 use crate::settings::Execution;
 

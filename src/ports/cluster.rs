@@ -12,9 +12,13 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 
 use super::{BoxFuture, Demand, Leadership};
-use crate::telemetry::{HealthState, Pulse};
-use crate::logic::{access::kube::StatusDetails, object::{Object, reason::EventType, resource::Resource}, handlers::selector::Restrictions};
+use crate::logic::{
+    access::kube::StatusDetails,
+    handlers::selector::Restrictions,
+    object::{Object, reason::EventType, resource::Resource},
+};
 use crate::settings::Settings;
+use crate::telemetry::{HealthState, Pulse};
 
 /// A cluster. The implementation retries requests as `settings.networking` says; a returned error is final for the caller.
 pub trait Cluster: Send + Sync + 'static {

@@ -22,7 +22,10 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{ApiError, BoxFuture, Cluster, ErrorClass, GroupFilter, StreamEvent, StreamTarget};
-use crate::logic::{access::kube::{Known, ResourceRef}, object::resource::Resource};
+use crate::logic::{
+    access::kube::{Known, ResourceRef},
+    object::resource::Resource,
+};
 use crate::settings::Settings;
 
 /// Maximum number of watch events queued for the script that loops over them. At the limit, the connection waits for the script.

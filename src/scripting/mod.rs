@@ -1,51 +1,32 @@
 //! Adapter: Lua and Rhai. One script file is one sandboxed VM and one failure domain.
 //!
 //! [`ScriptHost`] is the `call::Scripts` of the operator: it finds the script of a function and hands the call to its
-//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `scripting/handles/ctx.rs`, `handles/`,
-//! `scripting/functions/kopf.rs` and `scripting/functions/`, what a declaration means in `logic/handlers/declare/`.
+//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `scripting/handles/ctx.rs`,
+//! `handles/`, `scripting/functions/kopf.rs` and `scripting/functions/`, what a declaration means in `logic/handlers/declare/`.
 
-mod account;
-mod bounds;
-mod children;
-pub(crate) mod conditions;
-mod ctx;
-mod declaring;
-mod diagnostics;
-mod errors;
-mod fingerprint;
 mod functions;
 mod handles;
-mod hierarchy;
 mod host;
-mod leftovers;
-mod library;
-mod limits;
-mod logins;
 mod lua;
-mod memos;
-mod modules;
-mod names;
-mod posting;
-mod print;
-mod refused;
 mod rhai;
-mod running_time;
-mod settings_access;
-mod stopped;
 pub mod surface;
-mod text;
 mod values;
-mod withdraw;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-pub use crate::scripting::host::{diagnostics::LoadError, modules::{Digest, LoadedModule, Modules, shown as shown_module}};
 pub use self::host::{Prepared, ScriptHost, ScriptSet};
-use crate::logic::{handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser}, access::grants::Grants};
-use crate::ports::{BoxFuture, Clock};
-use crate::telemetry::Metrics;
 use crate::call::Scripts;
+use crate::logic::{
+    access::grants::Grants,
+    handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser},
+};
+use crate::ports::{BoxFuture, Clock};
+pub use crate::scripting::host::{
+    diagnostics::LoadError,
+    modules::{Digest, LoadedModule, Modules, shown as shown_module},
+};
 use crate::settings::{Sandbox, Settings};
+use crate::telemetry::Metrics;
 
 /// On which terms scripts run.
 #[derive(Clone, Debug)]

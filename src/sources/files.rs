@@ -17,8 +17,8 @@ use super::{
     Error, fs_events::FsEvents, live::Known, mounts::Mounts, places, read_set,
     watch_targets::WatchTargets, watches::Watches,
 };
-use crate::cli::options::Note;
 use crate::scripting::Source;
+use crate::sources::Notice;
 
 /// The file in which the kernel lists the mounts of this process.
 const MOUNTS: &str = "/proc/self/mountinfo";
@@ -65,7 +65,7 @@ struct MountProperties {
 pub(super) struct FilesSnapshot {
     pub(super) scripts: Result<Vec<Source>, Error>,
     /// New messages for the user.
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<Notice>,
     /// When to check again without a notification.
     pub(super) again: Duration,
 }
@@ -142,23 +142,23 @@ impl CheckState {
         scripts.chain(modules).filter_map(|it| absolute(it).ok()).collect()
     }
 
-    fn notes(&self, trouble: Option<&str>, again: Duration) -> Vec<Note> {
+    fn notes(&self, trouble: Option<&str>, again: Duration) -> Vec<Notice> {
         let seconds = again.as_secs_f64();
         let mut notes = Vec::new();
         if let Some(trouble) = trouble {
-            notes.push(Note::Warning(format!(
+            notes.push(Notice::Warning(format!(
                 "The system does not report changes of the scripts; polling every {seconds} s instead: {trouble}."
             )));
         }
         if let (Some((directory, kind)), None) = (&self.mounts.1.remote, self.poll) {
-            notes.push(Note::Info(format!(
+            notes.push(Notice::Info(format!(
                 "'{}' is on a network file system ({kind}), which does not report changes: polling every {seconds} s \
                  (--reload-poll).",
                 directory.display()
             )));
         }
         for file in &self.mounts.1.fixed {
-            notes.push(Note::Warning(format!(
+            notes.push(Notice::Warning(format!(
                 "'{}' is mounted as a single file, as with subPath, and will not receive edits. To enable hot reload, mount the whole \
                  directory, or use --from-configmap.",
                 file.display()

@@ -12,9 +12,9 @@ use tokio::{
 };
 
 use super::{Files, Fingerprint, Maps, files::FilesSnapshot, settling::Settling};
-use crate::cli::{options::Note, report::Report};
 use crate::ports::until;
 use crate::scripting::{Modules, Source, shown_module};
+use crate::sources::{Notice, Problem};
 
 /// The time between two reads that must be equal.
 const RECHECK: Duration = Duration::from_millis(8);
@@ -40,11 +40,11 @@ pub struct Sources {
 #[derive(Debug)]
 pub struct Snapshot {
     /// The scripts in their order, or why there is no complete set.
-    pub scripts: Result<Vec<Source>, Report>,
+    pub scripts: Result<Vec<Source>, Problem>,
     /// Fingerprints of the set, modules included.
     pub fingerprint: Fingerprint,
     /// New messages for the user about watching.
-    pub notes: Vec<Note>,
+    pub notes: Vec<Notice>,
     /// When the first of the changes was noticed.
     pub since: Instant,
 }
@@ -166,11 +166,11 @@ impl Sources {
                     (notes, fingerprint) = (told, fingerprinted);
                     match found {
                         Ok(found) => scripts = found,
-                        Err(error) => problem = Some(Report::from(error)),
+                        Err(error) => problem = Some(Problem::from(error)),
                     }
                 }
                 Err(bug) => {
-                    problem = Some(Report::failure(format!("cannot read the scripts: {bug}")));
+                    problem = Some(Problem::new(format!("cannot read the scripts: {bug}")));
                 }
             }
         }
@@ -241,7 +241,7 @@ impl Attempt {
     }
 
     /// Creates the attempt for a set that could not be read.
-    pub fn of_problem(problem: &Report) -> Self {
+    pub fn of_problem(problem: &Problem) -> Self {
         let scripts = Fingerprint::of_problem(&problem.message);
         Attempt { scripts, modules: BTreeMap::new() }
     }

@@ -4,7 +4,7 @@
 //! silently. Next: `scripting/`, which compiles the texts.
 //!
 //! [`Sources`] combines them: files (`files`, with the pure `watch_targets`, `settling` and `mounts`), and `ConfigMap`s of the API
-//! (`maps`). `cli/reload` asks it for changes.
+//! (`maps`). `reload/` asks it for changes.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::cli::report::Report;
 use crate::scripting::{Modules, Source};
 
 mod files;
@@ -21,6 +20,8 @@ mod fs_events;
 mod live;
 mod maps;
 mod mounts;
+mod problem;
+pub mod reload;
 mod settling;
 #[cfg(test)]
 mod tests;
@@ -31,11 +32,12 @@ pub use self::{
     files::Files,
     fingerprint::{Difference, Fingerprint},
     live::{Attempt, Snapshot, Sources},
-    maps::Maps,
+    maps::{MapOption, Maps},
+    problem::{Notice, Problem},
 };
 
 /// The default locations of scripts, in this order.
-pub(in crate::cli) const DEFAULT_PATHS: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
+pub const DEFAULT_PATHS: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
 
 /// Maximum size of a script in bytes: a dump that is named by mistake must not fill the memory.
 const SCRIPT_BYTES_MAX: u64 = 8 << 20;
@@ -94,7 +96,8 @@ pub enum Error {
 }
 
 impl Error {
-    fn hint(&self) -> Option<&'static str> {
+    /// Returns what to do next, if known.
+    pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::NothingNamed => {
                 "pass a script or a directory of scripts: kopf run path/to/handlers.lua"
@@ -122,24 +125,12 @@ impl Error {
     }
 }
 
-impl From<Error> for Report {
-    fn from(error: Error) -> Report {
-        let report = match error {
-            Error::NothingNamed => Report::usage(error.to_string()),
-            Error::Missing(_)
-            | Error::UnknownLanguage(_)
-            | Error::Unreadable { .. }
-            | Error::Special(_)
-            | Error::TooLarge(_)
-            | Error::NotText { .. }
-            | Error::Empty(_)
-            | Error::NoMap(_)
-            | Error::EmptyMap(_)
-            | Error::Binary { .. } => Report::failure(error.to_string()),
-        };
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        let problem = Problem::new(error.to_string());
         match error.hint() {
-            Some(hint) => report.with_hint(hint),
-            None => report,
+            Some(hint) => problem.with_hint(hint),
+            None => problem,
         }
     }
 }

@@ -17,7 +17,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::telemetry::{series::AllSeries, ScriptSeries};
+use crate::telemetry::{ScriptSeries, series::AllSeries};
 
 /// Bucket bounds in seconds: from a script that only reads something to one that waits for others.
 const CALL_SECONDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];

@@ -30,7 +30,7 @@ pub type SeriesLabels = Vec<(String, String)>;
 
 /// The series of all scripts, by prefix. A table exists as long as its [`ScriptSeries`].
 #[derive(Clone, Debug, Default)]
-pub(in crate::ports) struct AllSeries(Arc<Mutex<BTreeMap<String, Weak<Mutex<Table>>>>>);
+pub(super) struct AllSeries(Arc<Mutex<BTreeMap<String, Weak<Mutex<Table>>>>>);
 
 /// The series of one script. Clones share them.
 #[derive(Clone, Default)]
@@ -86,7 +86,7 @@ pub enum Change {
 
 impl AllSeries {
     /// Returns the series of the script with this prefix: the same ones as long as they have an owner.
-    pub(in crate::ports) fn of_script(&self, prefix: String) -> ScriptSeries {
+    pub(super) fn of_script(&self, prefix: String) -> ScriptSeries {
         let mut all = self.lock();
         all.retain(|_, it| it.strong_count() > 0);
         let table = all.get(&prefix).and_then(Weak::upgrade).unwrap_or_default();
@@ -99,7 +99,7 @@ impl AllSeries {
     }
 
     /// Adds all series to a page.
-    pub(in crate::ports) fn register(&self, page: &mut Registry) {
+    pub(super) fn register(&self, page: &mut Registry) {
         let all: Vec<_> =
             self.lock().iter().map(|(it, table)| (it.clone(), table.upgrade())).collect();
         for (prefix, table) in all {
@@ -233,9 +233,9 @@ impl fmt::Debug for Table {
 mod tests {
     use prometheus_client::{encoding::text::encode, registry::Registry};
 
-    use crate::telemetry::{Change, SERIES_MAX, Metrics};
-use super::PAGE_MAX;
-    
+    use super::PAGE_MAX;
+    use crate::telemetry::{Change, Metrics, SERIES_MAX};
+
     fn page(metrics: &Metrics) -> String {
         let (mut page, mut text) = (Registry::default(), String::new());
         metrics.register_scripts(&mut page);

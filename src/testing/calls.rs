@@ -5,8 +5,14 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::logic::{handlers::handler::Handler, object::{Object, ObjectRef, reason::Reason, resource::Resource}};
-use crate::call::{Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch};
+use crate::call::{
+    Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
+    SharedPatch,
+};
+use crate::logic::{
+    handlers::handler::Handler,
+    object::{Object, ObjectRef, reason::Reason, resource::Resource},
+};
 
 /// Returns the first call for an object that was created. Changes that the handler requests go into the patch.
 pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invocation {

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::{Changes, Generation};
 use crate::ports::{Candidate, Rejection};
-use crate::telemetry::Health;
 use crate::reactor::{self, Failure, Operator};
+use crate::telemetry::Health;
 
 /// The answer to a new generation of scripts.
 pub type Answer = Result<Changes, Rejection>;

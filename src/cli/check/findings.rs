@@ -2,8 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::{options::{Note, RunOptions}, report::Report, scripts::{self, operator_warnings}};
-use crate::logic::{configure::TABLE, handlers::{description::describe, handler::{Criterion, Handler}}, access::grants::{Access, Permission}, change::registry::Registry};
+use crate::cli::{
+    options::{Note, RunOptions},
+    report::Report,
+    scripts::{self, operator_warnings},
+};
+use crate::logic::{
+    access::grants::{Access, Permission},
+    change::registry::Registry,
+    configure::TABLE,
+    handlers::{
+        description::describe,
+        handler::{Criterion, Handler},
+    },
+};
 use crate::scripting::{LoadError, Modules, ScriptHost, Source};
 use crate::settings::Settings;
 

@@ -21,7 +21,10 @@ use serde_json::Value;
 pub use self::scripts::ScriptEntry;
 use self::yaml::{Content, Entry, Node};
 use crate::cli::{options::Assignment, report::Report};
-use crate::logic::{configure::{self, Outdated}, text::{duration, nearest::nearest}};
+use crate::logic::{
+    configure::{self, Outdated},
+    text::{duration, nearest::nearest},
+};
 
 /// The default name of the file.
 pub const NAME: &str = "kopf.yaml";

@@ -8,7 +8,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::documents::{self, Document};
-use crate::logic::{handlers::{handler::Category, selector::{AnyName, Selector}}, change::registry::Registry, object::resource::Resource};
+use crate::logic::{
+    change::registry::Registry,
+    handlers::{
+        handler::Category,
+        selector::{AnyName, Selector},
+    },
+    object::resource::Resource,
+};
 
 /// The default group of kinds.
 const GROUP: &str = "kopf.dev";

@@ -23,15 +23,29 @@ use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::{apply::{Api, Applied}, data::Data, documents::{Document, text}, options::{DevOptions, KubeconfigOption}};
-use crate::cli::{health_server::HealthServer, options::ScopeOption, report::{Exit, Report}, run, scripts::{First, Read}};
-use crate::sources;
+use self::{
+    apply::{Api, Applied},
+    data::Data,
+    documents::{Document, text},
+    options::{DevOptions, KubeconfigOption},
+};
+use crate::cli::{
+    health_server::HealthServer,
+    options::ScopeOption,
+    report::{Exit, Report},
+    run,
+    scripts::{First, Read},
+};
 use crate::cluster::KubeCluster;
 use crate::handling::choosing::Choices;
-use crate::logic::{discovery::{namespaces::NamespacePattern, served}, object::resource::Resource};
+use crate::logic::{
+    discovery::{namespaces::NamespacePattern, served},
+    object::resource::Resource,
+};
 use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;
+use crate::sources;
 use kopf_apiserver::{
     ApiServer,
     controllers::{self, Controllers},

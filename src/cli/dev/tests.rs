@@ -5,9 +5,22 @@ use std::path::{Path, PathBuf};
 use clap::Parser as _;
 use serde_json::{Value, json};
 
-use super::{documents::{self, Document}, kinds::{self, Definition}, options::{self, DevOptions, KubeconfigOption}, quoted};
+use super::{
+    documents::{self, Document},
+    kinds::{self, Definition},
+    options::{self, DevOptions, KubeconfigOption},
+    quoted,
+};
 use crate::cli::args::{Command, LowArgs};
-use crate::logic::{handlers::{declare::{Argument, Declaration, declare}, function::{Function, ScriptId}, handler::Kind}, change::registry::Registry, object::resource::Resource};
+use crate::logic::{
+    change::registry::Registry,
+    handlers::{
+        declare::{Argument, Declaration, declare},
+        function::{Function, ScriptId},
+        handler::Kind,
+    },
+    object::resource::Resource,
+};
 
 /// Returns a registry with a handler for each of these selectors.
 fn registry(selectors: &[&[&str]]) -> Registry {

@@ -9,7 +9,10 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::cli::{options::Assignment, report::Report};
-use crate::logic::{configure::{self, Outdated, Setting, Shape}, text::nearest::nearest};
+use crate::logic::{
+    configure::{self, Outdated, Setting, Shape},
+    text::nearest::nearest,
+};
 
 /// Looks up an environment variable; unset ones are `None`.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -6,12 +6,18 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::cli::{environment::Lookup, identity, options::Note, report::{Exit, Report}, run};
+use crate::cli::{
+    environment::Lookup,
+    identity,
+    options::Note,
+    report::{Exit, Report},
+    run,
+};
 use crate::features::peering::{Command, Problem};
 use crate::ports::Clock;
-use crate::telemetry::Health;
 use crate::reactor::Connecting;
 use crate::settings::Settings;
+use crate::telemetry::Health;
 
 pub(super) use options::{FreezeOptions, resolve_freeze, resolve_resume};
 
@@ -20,14 +26,14 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let _log = run::start_log(&options.log, &options.notes, clock)?;
     run::on_runtime(&options.log, async {
-        tracing::info!(target: "kopf.authentication", "Initial authentication has been initiated.");
+        tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
         let cluster = run::connect(Health::default(), clock)(Connecting {
             settings: Settings::default(),
             login: None,
         })
         .await;
         let cluster = cluster.map_err(|it| report(&Problem::Api(it)))?;
-        tracing::info!(target: "kopf.authentication", "Initial authentication has finished.");
+        tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
         let command = Command {
             cluster: Arc::clone(&cluster),
             clock,

@@ -5,8 +5,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Origin;
-use crate::cli::{args::{FreezeArgs, LogArgs, MeetingArgs, ResumeArgs}, config::Config, environment::Environment, options::{self, LogOptions, Note}, report::Report};
-use crate::logic::{text::duration, replicas::peering::Record};
+use crate::cli::{
+    args::{FreezeArgs, LogArgs, MeetingArgs, ResumeArgs},
+    config::Config,
+    environment::Environment,
+    options::{self, LogOptions, Note},
+    report::Report,
+};
+use crate::logic::{replicas::peering::Record, text::duration};
 
 /// The default priority of a freeze: higher than that of most operators.
 const PRIORITY: i64 = 100;

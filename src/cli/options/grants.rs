@@ -3,7 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::Note;
-use crate::cli::{args::GrantArgs, config::{Config, ScriptEntry}, environment::Environment, report::Report};
+use crate::cli::{
+    args::GrantArgs,
+    config::{Config, ScriptEntry},
+    environment::Environment,
+    report::Report,
+};
 use crate::logic::access::grants::{Access, Grants, Permission};
 
 /// Combines the three sources; for each option, only the one with the highest precedence counts. Permissions that the file grants

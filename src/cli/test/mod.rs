@@ -11,10 +11,19 @@ use std::io::Write as _;
 
 use tokio::task::LocalSet;
 
-use self::{suites::Suite, test_file::{TestFile, Verdict}};
-use crate::cli::{args::{RunArgs, TestArgs}, dev, options::{RunOptions, Verbosity}, report::{Exit, Report}, scripts::Read};
-use crate::sources::Files;
+use self::{
+    suites::Suite,
+    test_file::{TestFile, Verdict},
+};
+use crate::cli::{
+    args::{RunArgs, TestArgs},
+    dev,
+    options::{RunOptions, Verbosity},
+    report::{Exit, Report},
+    scripts::Read,
+};
 use crate::scripting::Source;
+use crate::sources::Files;
 
 /// Resolves the options of a run, for each operator.
 pub(super) type Resolve<'a> = &'a dyn Fn(RunArgs) -> Result<RunOptions, Report>;

@@ -7,15 +7,27 @@ use parking_lot::Mutex;
 use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{dev, identity, logging, options::RunOptions, report::Report, scripts::{self, Read}};
+use crate::call::{
+    ActivityCause, Attempt, CallServices, Cause, EventQueue, Indexes, Invocation, Logger, Memo,
+    Scripts as _,
+};
+use crate::cli::{
+    dev, identity, logging,
+    options::RunOptions,
+    report::Report,
+    scripts::{self, Read},
+};
 use crate::cluster::KubeCluster;
-use crate::logic::handlers::{handler::{Handler, Kind}, lifecycle::Lifecycle, outcome::{Ended, Raised}};
-use crate::call::{ActivityCause, Attempt, CallServices, Cause, EventQueue, Indexes, Invocation, Logger, Memo, Scripts as _};
+use crate::logic::handlers::{
+    handler::{Handler, Kind},
+    lifecycle::Lifecycle,
+    outcome::{Ended, Raised},
+};
 use crate::ports::{Clock, Cluster, Dial, Kube, NativeLogins};
-use crate::telemetry::{Health, HealthState};
 use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
+use crate::telemetry::{Health, HealthState};
 use kopf_apiserver::{
     ApiServer,
     controllers::{self, Controllers},

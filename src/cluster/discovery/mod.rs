@@ -16,7 +16,10 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use self::aggregated::{GroupDiscovery, Version};
-use super::{failure::{Action, Failure}, transport::{self, Request, Transport}};
+use super::{
+    failure::{Action, Failure},
+    transport::{self, Request, Transport},
+};
 use crate::logic::object::resource::Resource;
 use crate::ports::{ApiError, Discovered, ErrorClass, GroupFilter};
 use crate::settings::Networking;

@@ -19,7 +19,15 @@ use kube::{
 };
 use parking_lot::Mutex;
 
-use crate::cluster::{connect::session, dial, failure::Action, proxy::choose, sessions::{LogIn, Sessions}, token_file::TokenFile, transport::{Request as OwnRequest, Transport}};
+use crate::cluster::{
+    connect::session,
+    dial,
+    failure::Action,
+    proxy::choose,
+    sessions::{LogIn, Sessions},
+    token_file::TokenFile,
+    transport::{Request as OwnRequest, Transport},
+};
 use crate::logic::access::vault::Found;
 use crate::ports::Clock;
 use crate::telemetry::{Health, Metrics};

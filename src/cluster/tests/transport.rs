@@ -11,8 +11,17 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::cluster::{failure::Action, limits::RESOURCE_REQUESTS_MAX, sessions::{LogIn, Session, Sessions}, transport::{Request, Transport}};
-use crate::logic::{replicas::leadership::{Role, leases}, object::resource::Resource, access::vault::Found};
+use crate::cluster::{
+    failure::Action,
+    limits::RESOURCE_REQUESTS_MAX,
+    sessions::{LogIn, Session, Sessions},
+    transport::{Request, Transport},
+};
+use crate::logic::{
+    access::vault::Found,
+    object::resource::Resource,
+    replicas::leadership::{Role, leases},
+};
 use crate::ports::{ApiError, Clock, ErrorClass, Leadership};
 use crate::telemetry::{Health, Metrics};
 

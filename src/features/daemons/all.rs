@@ -17,8 +17,14 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::DaemonShared};
-use crate::logic::{text::nanos::Nanos, object::Object, background::stopping::{self, StopReason}};
+use super::{
+    Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::DaemonShared,
+};
+use crate::logic::{
+    background::stopping::{self, StopReason},
+    object::Object,
+    text::nanos::Nanos,
+};
 use crate::ports::Pauses;
 use crate::settings::Background;
 
@@ -228,7 +234,7 @@ impl Daemons {
         if time::timeout(HUNG_TIMEOUT, self.tasks.wait()).await.is_err() {
             let hung = self.all();
             tracing::debug!(
-                target: "kopf.running",
+                target: "kopf.reactor",
                 "Hung daemons and timers are cancelled: {} left.",
                 hung.len()
             );

@@ -15,9 +15,18 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{Base, current_handlers::{Bound, CurrentHandler}, moment::Moment, object::DaemonShared, work::Stage};
-use crate::logic::{handlers::{handler::Handler, outcome::LogLine}, background::stopping::{self, StopReason, StopReasons, StopTimeouts}};
+use super::{
+    Base,
+    current_handlers::{Bound, CurrentHandler},
+    moment::Moment,
+    object::DaemonShared,
+    work::Stage,
+};
 use crate::call::{Logger, LoggerKind, Stopped};
+use crate::logic::{
+    background::stopping::{self, StopReason, StopReasons, StopTimeouts},
+    handlers::{handler::Handler, outcome::LogLine},
+};
 use crate::settings::Background;
 
 /// A daemon or timer of one object, running or ended. There may be many thousands: a waiting one has no other state than this.

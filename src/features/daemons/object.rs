@@ -5,8 +5,13 @@ use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc, time::Duration};
 use futures::future;
 
 use super::{Base, daemon::Daemon, moment::Moment};
-use crate::logic::{handlers::handler::{Handler, Mark}, text::nanos::Nanos, object::Object, background::stopping::StopReason};
 use crate::call::{LiveObject, Memo};
+use crate::logic::{
+    background::stopping::StopReason,
+    handlers::handler::{Handler, Mark},
+    object::Object,
+    text::nanos::Nanos,
+};
 
 /// The daemons and timers of one object, between its events.
 #[derive(Debug)]

@@ -5,9 +5,20 @@
 use std::{mem, sync::Arc};
 
 use super::runner::Runner;
-use crate::handling::{patching::{PatchError, Patcher, Received}, run::Begun};
-use crate::logic::{change::{order, patch::{self, Patch}, state}, handlers::outcome::{Ended, LogLevel, Outcome, Raised}, text::python_text};
 use crate::call::{LoggerKind, SharedPatch};
+use crate::handling::{
+    patching::{PatchError, Patcher, Received},
+    run::Begun,
+};
+use crate::logic::{
+    change::{
+        order,
+        patch::{self, Patch},
+        state,
+    },
+    handlers::outcome::{Ended, LogLevel, Outcome, Raised},
+    text::python_text,
+};
 
 /// The remaining changes for the next attempt: transformations that met a conflict, and unsent changes.
 #[derive(Debug, Default)]

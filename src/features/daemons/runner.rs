@@ -4,10 +4,29 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
-use super::{Base, daemon::Daemon, object::DaemonShared, work::{Calling, Progress}};
+use super::{
+    Base,
+    daemon::Daemon,
+    object::DaemonShared,
+    work::{Calling, Progress},
+};
+use crate::call::{
+    BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause,
+    ObjectDetail, SharedPatch,
+};
 use crate::handling::run::{self, Begun, Try};
-use crate::logic::{text::{duration, nanos::Nanos}, handlers::{function::Function, handler::{Handler, InitialDelay, Kind}, outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind}}, background::{schedule::{Moment, Schedule, Step}, stopping::StopReason}};
-use crate::call::{BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch};
+use crate::logic::{
+    background::{
+        schedule::{Moment, Schedule, Step},
+        stopping::StopReason,
+    },
+    handlers::{
+        function::Function,
+        handler::{Handler, InitialDelay, Kind},
+        outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
+    },
+    text::{duration, nanos::Nanos},
+};
 
 /// Runs a woken daemon or timer.
 pub(super) struct Runner {

@@ -15,10 +15,18 @@ use std::{
 
 use tokio::time::Sleep;
 
-use super::{daemon::Daemon, patches::Patches, runner::{After, Attempt, End, Runner}};
-use crate::logic::{text::nanos::Nanos, handlers::outcome::{Ended, LogLevel}, background::{schedule::Schedule, stopping::StopReason}};
-use crate::ports::BoxFuture;
+use super::{
+    daemon::Daemon,
+    patches::Patches,
+    runner::{After, Attempt, End, Runner},
+};
 use crate::call::LoggerKind;
+use crate::logic::{
+    background::{schedule::Schedule, stopping::StopReason},
+    handlers::outcome::{Ended, LogLevel},
+    text::nanos::Nanos,
+};
+use crate::ports::BoxFuture;
 
 /// The state between attempts.
 #[derive(Default)]

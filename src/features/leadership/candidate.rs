@@ -8,7 +8,10 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::Leadership;
-use crate::logic::{replicas::leadership::{Elector, Request, Role, Terms, leases}, object::{Object, resource::Resource}};
+use crate::logic::{
+    object::{Object, resource::Resource},
+    replicas::leadership::{Elector, Request, Role, Terms, leases},
+};
 use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject, until};
 use crate::telemetry::{Health, HealthState};
 

@@ -3,8 +3,14 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::TARGET;
-use crate::logic::{discovery::namespaces::NamespacePattern, object::{Object, resource::Resource}, replicas::peering::{self, Peer, Place, Record}};
-use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest};
+use crate::logic::{
+    discovery::namespaces::NamespacePattern,
+    object::{Object, resource::Resource},
+    replicas::peering::{self, Peer, Place, Record},
+};
+use crate::ports::{
+    Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,
+};
 
 /// One `kopf freeze` or `kopf resume`.
 pub struct Command {

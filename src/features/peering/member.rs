@@ -6,8 +6,15 @@ use futures::StreamExt as _;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Common, ReadPlaces, TARGET, requests::{self, Purpose, Reply, Request}};
-use crate::logic::{object::{Object, reason::EventType}, handlers::outcome::LogLevel, replicas::peering::{self, KnownPeers, OwnState, Place}};
+use super::{
+    Common, ReadPlaces, TARGET,
+    requests::{self, Purpose, Reply, Request},
+};
+use crate::logic::{
+    handlers::outcome::LogLevel,
+    object::{Object, reason::EventType},
+    replicas::peering::{self, KnownPeers, OwnState, Place},
+};
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, until};
 use crate::telemetry::HealthState;
 

@@ -6,7 +6,10 @@ use serde_json::Value;
 use tokio::time;
 
 use super::Common;
-use crate::logic::{object::Object, replicas::peering::{self, Place, Record}};
+use crate::logic::{
+    object::Object,
+    replicas::peering::{self, Place, Record},
+};
 use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 
 /// The purpose of a request.

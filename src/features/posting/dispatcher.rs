@@ -8,9 +8,13 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 
-use crate::logic::{object::{ObjectRef, resource::Resource}, handlers::outcome::LogLevel, background::posting::{self, NewEvent}};
-use crate::ports::{Clock, Cluster, NewObject};
 use crate::call::{Logger, LoggerKind, QueuedEvent};
+use crate::logic::{
+    background::posting::{self, NewEvent},
+    handlers::outcome::LogLevel,
+    object::{ObjectRef, resource::Resource},
+};
+use crate::ports::{Clock, Cluster, NewObject};
 use crate::settings::Posting;
 
 /// Maximum number of waiting events of all objects. Beyond it, they stay in the queue `call/event_queue.rs`, which drops events

@@ -2,8 +2,8 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::telemetry::{Health, HealthState};
 use crate::ports::Pauses;
+use crate::telemetry::{Health, HealthState};
 
 /// The name of the part in the health report.
 const PART: &str = "pause";

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use expect_test::expect;
 use tokio::time::Instant;
 
-use super::{endpoint::{Endpoint, UrlError}, report::{Check, CheckOptions, report}};
+use super::{
+    endpoint::{Endpoint, UrlError},
+    report::{Check, CheckOptions, report},
+};
 use crate::telemetry::{HealthState, PartHealth};
 
 fn parts(now: Instant) -> BTreeMap<String, PartHealth> {

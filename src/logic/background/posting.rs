@@ -7,7 +7,10 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::logic::{object::{ObjectRef, reference}, handlers::{outcome::LogLevel, progress::format_stamp}};
+use crate::logic::{
+    handlers::{outcome::LogLevel, progress::format_stamp},
+    object::{ObjectRef, reference},
+};
 use crate::settings::Posting;
 
 /// Maximum number of characters of a message; longer ones are truncated.

@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
-use crate::logic::{handlers::outcome::{LogLevel, LogLine}, text::python_text};
+use crate::logic::{
+    handlers::outcome::{LogLevel, LogLine},
+    text::python_text,
+};
 
 /// The errors of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

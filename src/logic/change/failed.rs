@@ -9,8 +9,11 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::logic::{object::{annotations, fields, reason::Reason}, handlers::{handler::Handler, progress}};
 use super::state::State;
+use crate::logic::{
+    handlers::{handler::Handler, progress},
+    object::{annotations, fields, reason::Reason},
+};
 use crate::settings::{Persistence, ProgressStorage, RetryFailed};
 
 /// The name of the annotation, after the prefix.

@@ -6,8 +6,14 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::logic::{handlers::{handler::Handler, outcome::{LogLevel, LogLine}}, object::reason::Reason};
 use super::state::{Counts, State};
+use crate::logic::{
+    handlers::{
+        handler::Handler,
+        outcome::{LogLevel, LogLine},
+    },
+    object::reason::Reason,
+};
 
 /// Maximum sleep of a worker. A longer delay is slept in parts, each of which ends with a stamp on the object, so that a dead
 /// worker is noticed.

@@ -7,8 +7,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{cause::Change, state::{Counts, State}};
-use crate::logic::{object::diffbase, handlers::outcome::{LogLevel, LogLine}};
+use super::{
+    cause::Change,
+    state::{Counts, State},
+};
+use crate::logic::{
+    handlers::outcome::{LogLevel, LogLine},
+    object::diffbase,
+};
 use crate::settings::Persistence;
 
 /// The result of a cycle for its change.

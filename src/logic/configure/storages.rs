@@ -5,9 +5,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{check, value::{Plain, unfit}};
-use crate::logic::{object::{annotations, fields}, text::nearest::nearest};
-use crate::settings::{AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, ProgressStorage, StatusDiffBase, StatusProgress};
+use super::{
+    check,
+    value::{Plain, unfit},
+};
+use crate::logic::{
+    object::{annotations, fields},
+    text::nearest::nearest,
+};
+use crate::settings::{
+    AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, ProgressStorage,
+    StatusDiffBase, StatusProgress,
+};
 
 /// All constructors below `kopf`.
 pub const STORAGES: [&str; 7] = [

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Setting, Shape, check, limits, value::{Plain, whole}};
+use super::{
+    Setting, Shape, check, limits,
+    value::{Plain, whole},
+};
 use crate::logic::text::size;
 use crate::settings::Settings;
 

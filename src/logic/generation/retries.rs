@@ -6,7 +6,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::logic::{handlers::handler::{Handler, Mark}, change::state::State};
+use crate::logic::{
+    change::state::State,
+    handlers::handler::{Handler, Mark},
+};
 
 /// The handlers of one object that wait for their next attempt, in the form they had when the wait began or was first seen.
 #[derive(Debug, Default)]

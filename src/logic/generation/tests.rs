@@ -3,7 +3,12 @@
 use serde_json::json;
 
 use super::{Changes, Handler, Registry};
-use crate::logic::handlers::{declare::{Argument, Declaration, declare}, function::{Function, ScriptId}, handler::Kind, selector::Selector};
+use crate::logic::handlers::{
+    declare::{Argument, Declaration, declare},
+    function::{Function, ScriptId},
+    handler::Kind,
+    selector::Selector,
+};
 
 /// Returns a handler of script number `script`; its code is a number.
 fn handler(script: u32, kind: Kind, id: &str, code: u64) -> Handler {

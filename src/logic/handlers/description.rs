@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::{
+    handler::{Callback, Criterion, ErrorsMode, Filters, Handler, InitialDelay},
+    selector::{AnyName, Selector},
+};
 use crate::logic::text::duration;
-use super::{handler::{Callback, Criterion, ErrorsMode, Filters, Handler, InitialDelay}, selector::{AnyName, Selector}};
 
 /// Returns what a handler is declared with. The keys are those of the declaration; durations are seconds, a field is a list of
 /// keys.

@@ -4,8 +4,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use super::{function::{Function, ScriptId}, selector::Selector};
-use crate::logic::{text::python_text, object::reason::Reason};
+use super::{
+    function::{Function, ScriptId},
+    selector::Selector,
+};
+use crate::logic::{object::reason::Reason, text::python_text};
 use crate::settings::FieldPath;
 
 /// The declaration that created a handler.

@@ -11,7 +11,10 @@ use serde_json::{Map, Value};
 
 use super::{annotations, fields};
 use crate::logic::text::json;
-use crate::settings::{AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, Persistence, ProgressStorage};
+use crate::settings::{
+    AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, Persistence,
+    ProgressStorage,
+};
 
 /// Top-level keys that are not content; labels and annotations are taken from the metadata.
 const SYSTEM: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];

@@ -7,10 +7,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::handling::{activities::{self, Activity, ActivityError}, run::Runner};
-use crate::logic::{generation::{Changes, Generation}, handlers::handler::{Handler, Kind}};
-use crate::ports::{BoxFuture, Candidate, NativeLogins, Rejection, Reloads};
 use crate::call::LiveGeneration;
+use crate::handling::{
+    activities::{self, Activity, ActivityError},
+    run::Runner,
+};
+use crate::logic::{
+    generation::{Changes, Generation},
+    handlers::handler::{Handler, Kind},
+};
+use crate::ports::{BoxFuture, Candidate, NativeLogins, Rejection, Reloads};
 use crate::reactor::operator::run::OperatorContext;
 use crate::settings::Settings;
 

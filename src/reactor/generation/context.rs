@@ -10,14 +10,23 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::features::{daemons, indexes::{Gate, Hold, Ids}, leadership::Leadership};
-use crate::handling::{asking::Asker, run::Runner};
-use crate::logic::{handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser}, generation::{NewHandlers, Version}, change::{registry::ResourceHandlers, undecided}, object::resource::Resource};
 use crate::call::{CallServices, Logger, Memo, ObjectCause, Scripts};
+use crate::features::{
+    daemons,
+    indexes::{Gate, Hold, Ids},
+    leadership::Leadership,
+};
+use crate::handling::{asking::Asker, run::Runner};
+use crate::logic::{
+    change::{registry::ResourceHandlers, undecided},
+    generation::{NewHandlers, Version},
+    handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser},
+    object::resource::Resource,
+};
 use crate::ports::{Clock, Cluster, Pauses};
-use crate::telemetry::Health;
 use crate::reactor::object::{change::Rate, memory::Memories};
 use crate::settings::Settings;
+use crate::telemetry::Health;
 
 /// Holds the latest context of a stream for the stream and its workers. Clones share it.
 ///

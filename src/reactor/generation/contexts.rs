@@ -5,10 +5,18 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{context::StreamContext, state::GenerationState};
-use crate::features::{daemons, indexes::{Hold, Ids}};
-use crate::logic::{generation, handlers::lifecycle::Lifecycle, change::registry::ResourceHandlers};
 use crate::call::ObjectPacker;
-use crate::reactor::{observer::Target, operator::{run::OperatorContext, serve::Shared}};
+use crate::features::{
+    daemons,
+    indexes::{Hold, Ids},
+};
+use crate::logic::{
+    change::registry::ResourceHandlers, generation, handlers::lifecycle::Lifecycle,
+};
+use crate::reactor::{
+    observer::Target,
+    operator::{run::OperatorContext, serve::Shared},
+};
 
 /// The sources of all streams' contexts.
 #[derive(Clone, Copy)]

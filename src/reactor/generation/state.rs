@@ -9,9 +9,14 @@ use std::{
 use tokio::time::Instant;
 
 use super::candidates::ReadyCandidate;
-use crate::features::indexes::{Gate, Ids};
-use crate::logic::{handlers::{function::ScriptId, handler::Kind}, generation::{self, Generation, Version}, change::registry::Registry, background::stopping::StopReason};
 use crate::call::{CallServices, LiveGeneration, Scripts};
+use crate::features::indexes::{Gate, Ids};
+use crate::logic::{
+    background::stopping::StopReason,
+    change::registry::Registry,
+    generation::{self, Generation, Version},
+    handlers::{function::ScriptId, handler::Kind},
+};
 use crate::ports::Pauses;
 use crate::reactor::operator::run::OperatorContext;
 use crate::settings::Settings;
@@ -119,7 +124,7 @@ fn warn_of_logins(before: &Generation, now: &Generation) {
         (true, true) | (false, false) => return,
     };
     tracing::warn!(
-        target: "kopf.authentication",
+        target: "kopf.auth",
         "{effect} only after a restart of the operator."
     );
 }

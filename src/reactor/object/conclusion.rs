@@ -7,11 +7,23 @@ use std::{sync::Arc, time::Duration};
 use futures::future;
 use tokio::time;
 
-use super::{delivery::{Delivery, Sender}, error::CycleError, memory::Memory};
-use crate::reactor::{generation::StreamContext, streams::{permits::WorkerPermit, queue::Queue}};
-use crate::handling::patching::Received;
-use crate::logic::{object::Object, handlers::{outcome::LogLevel, progress}, change::{patch::Patch, plan, registry::ResourceHandlers}, text::python_text};
+use super::{
+    delivery::{Delivery, Sender},
+    error::CycleError,
+    memory::Memory,
+};
 use crate::call::Logger;
+use crate::handling::patching::Received;
+use crate::logic::{
+    change::{patch::Patch, plan, registry::ResourceHandlers},
+    handlers::{outcome::LogLevel, progress},
+    object::Object,
+    text::python_text,
+};
+use crate::reactor::{
+    generation::StreamContext,
+    streams::{permits::WorkerPermit, queue::Queue},
+};
 
 /// What is left after the change handlers have run.
 #[derive(Debug, Default)]
@@ -125,7 +137,10 @@ impl Conclusion<'_> {
 
     /// Sends what an earlier event left behind. Returns whether this made a new version of the object, which then comes as a new
     /// event.
-    pub(in crate::reactor) async fn catch_up(mut self, delivery: Delivery) -> Result<bool, CycleError> {
+    pub(in crate::reactor) async fn catch_up(
+        mut self,
+        delivery: Delivery,
+    ) -> Result<bool, CycleError> {
         let mut delivery = delivery.outdated(self.object);
         match self.send(&mut delivery).await {
             Ok((_, is_changed)) => Ok(is_changed),

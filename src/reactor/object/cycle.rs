@@ -7,13 +7,44 @@ use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
 use tokio::time::{self, Instant};
 
-use super::{change::kwargs, conclusion::{Conclusion, Left, Next, Unsent}, daemon_sync::{DaemonSync, SyncDaemons}, delivery::{Delivery, Wanted}, error::CycleError, expectation::Expectation, holding::Held, memory::Memory, undecided::{FilterContext, Handled, Wait}};
-use crate::reactor::{generation::{HandlerSet, PendingCalls, StreamContext}, streams::{permits::WorkerPermit, queue::{Event, Queue}}};
+use super::{
+    change::kwargs,
+    conclusion::{Conclusion, Left, Next, Unsent},
+    daemon_sync::{DaemonSync, SyncDaemons},
+    delivery::{Delivery, Wanted},
+    error::CycleError,
+    expectation::Expectation,
+    holding::Held,
+    memory::Memory,
+    undecided::{FilterContext, Handled, Wait},
+};
+use crate::call::{ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
 use crate::features::indexes::Indexer;
 use crate::handling::patching::PatchError;
-use crate::logic::{change::{cause::{self, Change}, filters::{Answers, Subject}, order::{self, EventView, Freshness}, patch::Transformation, plan::{self, Hold}, selection::{self, Certainty}}, handlers::{function::ScriptId, outcome::LogLevel}, background::indexing::Owner, object::{Object, Unreadable, reason::{EventType, Reason}}};
+use crate::logic::{
+    background::indexing::Owner,
+    change::{
+        cause::{self, Change},
+        filters::{Answers, Subject},
+        order::{self, EventView, Freshness},
+        patch::Transformation,
+        plan::{self, Hold},
+        selection::{self, Certainty},
+    },
+    handlers::{function::ScriptId, outcome::LogLevel},
+    object::{
+        Object, Unreadable,
+        reason::{EventType, Reason},
+    },
+};
 use crate::ports::{Address, ErrorClass, NewerEvents as _};
-use crate::call::{ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
+use crate::reactor::{
+    generation::{HandlerSet, PendingCalls, StreamContext},
+    streams::{
+        permits::WorkerPermit,
+        queue::{Event, Queue},
+    },
+};
 
 /// After this time, indexing releases its worker permit to other objects.
 const PROMPT: Duration = Duration::from_secs(1);
@@ -471,7 +502,11 @@ impl Cycle<'_> {
         }
     }
 
-    pub(in crate::reactor) fn cause(&self, patch: &SharedPatch, detail: ObjectDetail) -> ObjectCause {
+    pub(in crate::reactor) fn cause(
+        &self,
+        patch: &SharedPatch,
+        detail: ObjectDetail,
+    ) -> ObjectCause {
         ObjectCause {
             resource: Arc::clone(&self.serving.resource),
             object: Arc::clone(&self.event.object),

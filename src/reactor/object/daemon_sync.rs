@@ -4,11 +4,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::reactor::generation::StreamContext;
 use super::{memory::Memory, undecided::FilterContext};
+use crate::call::{
+    BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped,
+};
 use crate::features::daemons;
-use crate::logic::{object::{essence, Object, reason::EventType}, change::{filters::{Answers, Subject}, selection::{self, Certainty, Selection}}, handlers::handler::Handler, text::json, background::stopping::StopReason};
-use crate::call::{BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped};
+use crate::logic::{
+    background::stopping::StopReason,
+    change::{
+        filters::{Answers, Subject},
+        selection::{self, Certainty, Selection},
+    },
+    handlers::handler::Handler,
+    object::{Object, essence, reason::EventType},
+    text::json,
+};
+use crate::reactor::generation::StreamContext;
 
 /// Brings the daemons and timers of one object in line with one event.
 pub(in crate::reactor) struct SyncDaemons<'a> {

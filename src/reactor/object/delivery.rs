@@ -21,11 +21,24 @@ use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{change::{Attempts, Settling}, memory::Memory};
-use crate::reactor::{generation::StreamContext, streams::queue::Queue};
-use crate::handling::patching::{PatchError, Patcher, Received};
-use crate::logic::{object::Object, handlers::{outcome::{LogLevel, Raised}, progress}, change::{patch::{self, Patch, Transformation}, registry::ResourceHandlers}};
+use super::{
+    change::{Attempts, Settling},
+    memory::Memory,
+};
 use crate::call::{Logger, LoggerKind};
+use crate::handling::patching::{PatchError, Patcher, Received};
+use crate::logic::{
+    change::{
+        patch::{self, Patch, Transformation},
+        registry::ResourceHandlers,
+    },
+    handlers::{
+        outcome::{LogLevel, Raised},
+        progress,
+    },
+    object::Object,
+};
+use crate::reactor::{generation::StreamContext, streams::queue::Queue};
 
 /// Byte limits on messages, tried in this order when the server rejects the records as too long.
 const MESSAGE_BYTES: [usize; 3] = [512, 64, 0];
@@ -175,7 +188,10 @@ impl Sender<'_> {
     ///
     /// # Errors
     /// If the server did not accept a part but may do so later; the part stays in the delivery.
-    pub(in crate::reactor) async fn run(&mut self, delivery: &mut Delivery) -> Result<Sent, PatchError> {
+    pub(in crate::reactor) async fn run(
+        &mut self,
+        delivery: &mut Delivery,
+    ) -> Result<Sent, PatchError> {
         let own = self.own(delivery);
         if own.is_empty() && delivery.is_empty() {
             return Ok(Sent::default());
@@ -186,7 +202,10 @@ impl Sender<'_> {
     }
 
     /// Sends one patch. Returns whether the object is gone.
-    pub(in crate::reactor) async fn apply(&mut self, patch: &mut Patch) -> Result<bool, PatchError> {
+    pub(in crate::reactor) async fn apply(
+        &mut self,
+        patch: &mut Patch,
+    ) -> Result<bool, PatchError> {
         if patch.is_empty() {
             return Ok(false);
         }

@@ -1,7 +1,10 @@
 //! Reasons to end a cycle early.
 
 use crate::handling::{asking::FilterError, patching::PatchError};
-use crate::logic::{object::{corrupt::CorruptState, Unreadable}, handlers::outcome::Raised};
+use crate::logic::{
+    handlers::outcome::Raised,
+    object::{Unreadable, corrupt::CorruptState},
+};
 
 /// Why a cycle ended early. Errors of handlers are not among these: they are outcomes.
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
+use crate::logic::{change::order, object::Object};
 use crate::reactor::streams::queue::Event;
-use crate::logic::{object::Object, change::order};
 
 /// What to expect of the object's next events.
 #[derive(Clone, Debug)]

@@ -7,7 +7,16 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 
 use super::cycle::Cycle;
-use crate::logic::{change::{claim::{Claim, Quiet}, patch::Transformation, plan::Hold, selection::Certainty}, text::json, handlers::{outcome::LogLevel, progress}};
+use crate::logic::{
+    change::{
+        claim::{Claim, Quiet},
+        patch::Transformation,
+        plan::Hold,
+        selection::Certainty,
+    },
+    handlers::{outcome::LogLevel, progress},
+    text::json,
+};
 use crate::settings::ProgressStorage;
 
 /// The state of an object's finalizer.
@@ -22,7 +31,12 @@ pub(in crate::reactor) struct Held {
 impl Cycle<'_> {
     /// Determines the owner of the finalizer. `blocked`: the object has the finalizer. `is_ending`: the object is being deleted and
     /// only finalizers keep it.
-    pub(in crate::reactor) fn held(&mut self, required: Certainty, blocked: bool, is_ending: bool) -> Held {
+    pub(in crate::reactor) fn held(
+        &mut self,
+        required: Certainty,
+        blocked: bool,
+        is_ending: bool,
+    ) -> Held {
         if required != Certainty::Unknown {
             self.claim(required == Certainty::Yes, blocked);
         }

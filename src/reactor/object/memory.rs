@@ -10,9 +10,17 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::conclusion::Unsent;
-use crate::features::daemons::{self, LastSeen};
-use crate::logic::{change::{claim::{Claim, Quiet}, undecided::Undecided}, generation::WaitingHandlers, background::{indexing::Failures, throttle::Throttle}, object::Header};
 use crate::call::Memo;
+use crate::features::daemons::{self, LastSeen};
+use crate::logic::{
+    background::{indexing::Failures, throttle::Throttle},
+    change::{
+        claim::{Claim, Quiet},
+        undecided::Undecided,
+    },
+    generation::WaitingHandlers,
+    object::Header,
+};
 
 /// Identifies an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

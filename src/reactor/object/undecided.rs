@@ -1,19 +1,39 @@
 //! Undecided handlers: their filters have failed, or indexes that their scripts use are incomplete.
 //!
 //! All other handlers are called meanwhile. A cycle with nothing else to do waits here until something can be decided. Before:
-//! `cycle.rs`. The remembered state: `logic/undecided`.
+//! `cycle.rs`. The remembered state: `logic/change/undecided`.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future;
 use tokio::time::Instant;
 
-use super::{change::{ChangeContext, Changing, Settling, kwargs}, conclusion::Next, cycle::{Cycle, Pass}, delivery::Wanted, error::CycleError, memory::Memory};
-use crate::reactor::{generation::StreamContext, streams::{permits::WorkerPermit, queue::Queue}};
-use crate::handling::asking::{ANSWER_MAX, FilterRetries};
-use crate::logic::{change::{cause::Change, failed::Failed, filters::{Answers, Subject}, plan, selection, undecided::Undecided}, object::corrupt::CorruptState, handlers::{function::ScriptId, handler::Handler, outcome::LogLevel}};
+use super::{
+    change::{ChangeContext, Changing, Settling, kwargs},
+    conclusion::Next,
+    cycle::{Cycle, Pass},
+    delivery::Wanted,
+    error::CycleError,
+    memory::Memory,
+};
 use crate::call::{LoggerKind, ObjectDetail};
+use crate::handling::asking::{ANSWER_MAX, FilterRetries};
+use crate::logic::{
+    change::{
+        cause::Change,
+        failed::Failed,
+        filters::{Answers, Subject},
+        plan, selection,
+        undecided::Undecided,
+    },
+    handlers::{function::ScriptId, handler::Handler, outcome::LogLevel},
+    object::corrupt::CorruptState,
+};
 use crate::ports::until;
+use crate::reactor::{
+    generation::StreamContext,
+    streams::{permits::WorkerPermit, queue::Queue},
+};
 
 /// What one cycle knows about undecided handlers from its start.
 pub(in crate::reactor) struct FilterContext {

@@ -7,11 +7,20 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::future;
 
-use super::{change::Attempts, cycle::{Cycle, Pass}};
-use crate::reactor::generation::{HandlerSet, StreamContext};
-use crate::handling::run::Try;
-use crate::logic::{change::{filters::{Answers, Subject}, selection, state}, handlers::{function::ScriptId, handler::Handler, outcome::LogLevel}};
+use super::{
+    change::Attempts,
+    cycle::{Cycle, Pass},
+};
 use crate::call::{Cause, ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
+use crate::handling::run::Try;
+use crate::logic::{
+    change::{
+        filters::{Answers, Subject},
+        selection, state,
+    },
+    handlers::{function::ScriptId, handler::Handler, outcome::LogLevel},
+};
+use crate::reactor::generation::{HandlerSet, StreamContext};
 
 /// The handlers of one script, and the changes that they request.
 struct Group {

@@ -10,10 +10,27 @@ use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
-use super::{conclusion::Next, cycle::Cycle, error::CycleError, expectation::Expectation, memory::{Key, Memory}};
-use crate::reactor::{generation::{PendingCalls, SharedContext, StreamContext}, streams::{permits::WorkerPermit, queue::{Event, Queue}}};
-use crate::logic::{object::{Object, reason::EventType}, change::order, handlers::outcome::LogLevel, background::{stopping::StopReason, throttle::Throttle}};
+use super::{
+    conclusion::Next,
+    cycle::Cycle,
+    error::CycleError,
+    expectation::Expectation,
+    memory::{Key, Memory},
+};
 use crate::call::{Logger, LoggerKind};
+use crate::logic::{
+    background::{stopping::StopReason, throttle::Throttle},
+    change::order,
+    handlers::outcome::LogLevel,
+    object::{Object, reason::EventType},
+};
+use crate::reactor::{
+    generation::{PendingCalls, SharedContext, StreamContext},
+    streams::{
+        permits::WorkerPermit,
+        queue::{Event, Queue},
+    },
+};
 
 /// Handles the events of one object until no more arrive, or until the stream has ended.
 ///

@@ -13,12 +13,20 @@ use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Events, View, namespaces::ACCESS_RETRY};
-use crate::logic::{discovery::{inventory::{CrdName, Inventory}, served::Unknown}, object::{Object, reason::EventType, resource::Resource}, replicas::peering, change::registry::Registry};
+use crate::logic::{
+    change::registry::Registry,
+    discovery::{
+        inventory::{CrdName, Inventory},
+        served::Unknown,
+    },
+    object::{Object, reason::EventType, resource::Resource},
+    replicas::peering,
+};
 use crate::ports::{ApiError, Discovered, ErrorClass, Extent, GroupFilter, StreamEvent, until};
 use crate::settings::Settings;
 
 /// The log target of the discovery.
-const TARGET: &str = "kopf.observation";
+const TARGET: &str = "kopf.discovery";
 
 /// A CRD changes several times during its creation: its group is read after this long without further changes.
 const SETTLING: Duration = Duration::from_millis(100);

@@ -1,16 +1,25 @@
 //! The parts of an operator, and the reasons for its end.
 
+mod background_tasks;
+mod poster;
+mod probing;
+mod replicas;
+pub(super) mod run;
+pub(super) mod serve;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::call::Scripts;
 use crate::features::probes::{BindError, Endpoint};
 use crate::handling::activities::ActivityError;
-use crate::logic::{handlers::lifecycle::Lifecycle, discovery::namespaces::NamespacePattern, replicas::peering::Identity, change::registry::Registry};
+use crate::logic::{
+    change::registry::Registry, discovery::namespaces::NamespacePattern,
+    handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+};
 use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Reloads};
-use crate::telemetry::Health;
-use crate::call::Scripts;
 use crate::settings::Settings;
+use crate::telemetry::Health;
 
 /// The parts of an operator.
 pub struct Operator {

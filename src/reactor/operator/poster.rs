@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::call::EventQueue;
 use crate::features::posting;
 use crate::ports::{Clock, Cluster};
-use crate::call::EventQueue;
 use crate::settings::Settings;
 
 /// The task that posts Kubernetes events, from the start-up handlers to the end of the clean-up handlers.

@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{background_tasks::BackgroundTasks, serve::{Serve, Shared}};
-use crate::reactor::operator::Failure;
-use crate::features::{leadership::{Election, Leadership}, peering::{self, Common, PeeringTargets}};
+use super::{
+    background_tasks::BackgroundTasks,
+    serve::{Serve, Shared},
+};
+use crate::features::{
+    leadership::{Election, Leadership},
+    peering::{self, Common, PeeringTargets},
+};
 use crate::logic::replicas::{leadership::Terms, peering::Identity};
 use crate::ports::Cluster;
+use crate::reactor::operator::Failure;
 
 /// The leader election among the replicas of this operator, if enabled.
 pub(in crate::reactor) struct Replicas {
@@ -18,7 +24,10 @@ pub(in crate::reactor) struct Replicas {
 
 impl Replicas {
     /// Joins the leader election, if the settings enable it.
-    pub(in crate::reactor) fn start(serve: &Serve<'_>, cluster: &Arc<dyn Cluster>) -> Result<Self, Failure> {
+    pub(in crate::reactor) fn start(
+        serve: &Serve<'_>,
+        cluster: &Arc<dyn Cluster>,
+    ) -> Result<Self, Failure> {
         let settings = &serve.settings.leadership;
         let leadership = serve.operator.current.get().services.leadership.clone();
         if !settings.enabled {

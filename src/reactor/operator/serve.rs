@@ -8,13 +8,30 @@ use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{background_tasks::BackgroundTasks, replicas::Replicas, run::{OperatorContext, STOPPING, unless_stopped}};
-use crate::reactor::{object::{change::Rate, memory::Memories}, generation::{Candidates, Contexts, GenerationState, ReadyCandidate}, observer::{Observer, Target}, operator::{Failure, Scope}, streams::{StreamEnd, StreamSet}};
-use crate::features::{daemons, indexes::{self, Readiness}, leadership::Leadership, probes};
-use crate::logic::{handlers::lifecycle::Lifecycle, replicas::peering::Identity, background::stopping::StopReason};
+use super::{
+    background_tasks::BackgroundTasks,
+    replicas::Replicas,
+    run::{OperatorContext, STOPPING, unless_stopped},
+};
+use crate::features::{
+    daemons,
+    indexes::{self, Readiness},
+    leadership::Leadership,
+    probes,
+};
+use crate::logic::{
+    background::stopping::StopReason, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+};
 use crate::ports::{ApiError, Cluster, Pauses, Rejection};
-use crate::telemetry::HealthState;
+use crate::reactor::{
+    generation::{Candidates, Contexts, GenerationState, ReadyCandidate},
+    object::{change::Rate, memory::Memories},
+    observer::{Observer, Target},
+    operator::{Failure, Scope},
+    streams::{StreamEnd, StreamSet},
+};
 use crate::settings::Settings;
+use crate::telemetry::HealthState;
 
 /// The part of the health report that is unready while handlers lack resources that they select.
 const RESOURCES: &str = "resources";
@@ -48,10 +65,10 @@ impl Serve<'_> {
         candidates: Candidates,
         stop: &CancellationToken,
     ) -> Result<Option<Replicas>, Failure> {
-        tracing::info!(target: "kopf.authentication", "Initial authentication has been initiated.");
+        tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
         let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(None) };
         let cluster = cluster?;
-        tracing::info!(target: "kopf.authentication", "Initial authentication has finished.");
+        tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
         let live = self.operator.current.get();
         let registry = &live.generation.registry;
         let settings = Arc::clone(&self.settings);

@@ -10,7 +10,11 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use crate::logic::{generation::Version, handlers::handler::Handler, object::{Header, Object, resource::Resource}};
+use crate::logic::{
+    generation::Version,
+    handlers::handler::Handler,
+    object::{Header, Object, resource::Resource},
+};
 use crate::reactor::object::memory::Key;
 
 /// The known objects of one stream.

@@ -8,7 +8,15 @@ use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::Version;
-use crate::reactor::{streams::{backlog::Backlog, permits::{WorkerPermit, WorkerPermits}, queue::{Event, Queue}}, generation::SharedContext, object::{memory::Key, worker::Worker}};
+use crate::reactor::{
+    generation::SharedContext,
+    object::{memory::Key, worker::Worker},
+    streams::{
+        backlog::Backlog,
+        permits::{WorkerPermit, WorkerPermits},
+        queue::{Event, Queue},
+    },
+};
 
 /// The workers of a stream, and the objects that wait for one.
 pub(in crate::reactor) struct WorkerPool {
@@ -136,7 +144,7 @@ impl WorkerPool {
         if time::timeout(context.settings.queueing.exit_timeout, all_ended).await.is_err() {
             let left = self.workers.len();
             tracing::warn!(
-                target: "kopf.queueing",
+                target: "kopf.queue",
                 "Unprocessed streams left for {left} objects of {}: their handlers are interrupted.",
                 context.resource
             );

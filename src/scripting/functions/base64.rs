@@ -8,7 +8,9 @@ use ::base64::{
 use serde_json::Value;
 
 use super::Call;
-use crate::scripting::functions::types::{Datum, Failure, Library, Type, immediate, optional, required};
+use crate::scripting::functions::types::{
+    Datum, Failure, Library, Type, immediate, optional, required,
+};
 
 /// Padding may be missing: tokens come without.
 const READING: GeneralPurposeConfig =

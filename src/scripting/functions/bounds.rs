@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use crate::scripting::{functions::types::{Datum, Failure}, values::limits};
 pub(super) use crate::scripting::values::limits::ITEMS_MAX;
+use crate::scripting::{
+    functions::types::{Datum, Failure},
+    values::limits,
+};
 
 /// A result, if a script may have such a large one.
 pub(super) fn within(datum: Datum, text_max: usize) -> Result<Datum, Failure> {

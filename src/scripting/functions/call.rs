@@ -4,9 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use crate::scripting::{functions::types::{Datum, Failure, Flow, Function, Library, Outcome, Type}, values::text::did_you_mean};
 use super::{Given, Pace, Shape, Surroundings, bounds, given, pace, passage::Passage};
 use crate::call::Invocation;
+use crate::scripting::{
+    functions::types::{Datum, Failure, Flow, Function, Library, Outcome, Type},
+    values::text::did_you_mean,
+};
 
 /// One call, whose arguments fit the parameters.
 #[derive(Debug)]

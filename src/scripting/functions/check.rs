@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::{Call, bounds::equal};
-use crate::scripting::{functions::types::{Library, Outcome, Parameter, Type, immediate, optional}, values::text::shown};
+use crate::scripting::{
+    functions::types::{Library, Outcome, Parameter, Type, immediate, optional},
+    values::text::shown,
+};
 
 const WHAT: Parameter = optional("what", Type::Text, "A description, for the error message.");
 

@@ -1,7 +1,7 @@
 //! Which sub-handlers a script's call can have, told the same in both languages.
 
-use crate::logic::handlers::declare::DeclareError;
 use crate::call::{Children, Invocation};
+use crate::logic::handlers::declare::DeclareError;
 
 /// The sub-handlers of the call that runs now, for this function of `kopf`.
 pub(crate) fn of_call(

@@ -4,10 +4,26 @@ use std::sync::atomic::AtomicUsize;
 
 use parking_lot::Mutex;
 
-use super::{children, names::{self, Declaring, NoHandler}};
-use crate::scripting::{values::{errors::{ErrorValue, Failed}, limits, refused::{DEPTH_MAX, Refused}, Filter, HostValue}, functions::kopf::{Argument, Call, Done, Outcome}, handles::Kind as Shape};
-use crate::logic::handlers::{declare::{self, Argument as Part, Declaration, DeclareError, Execution, chooser}, handler::{Callback, Handler, Kind}, lifecycle::Chooser};
+use super::{
+    children,
+    names::{self, Declaring, NoHandler},
+};
 use crate::call::ExecuteError;
+use crate::logic::handlers::{
+    declare::{self, Argument as Part, Declaration, DeclareError, Execution, chooser},
+    handler::{Callback, Handler, Kind},
+    lifecycle::Chooser,
+};
+use crate::scripting::{
+    functions::kopf::{Argument, Call, Done, Outcome},
+    handles::Kind as Shape,
+    values::{
+        Filter, HostValue,
+        errors::{ErrorValue, Failed},
+        limits,
+        refused::{DEPTH_MAX, Refused},
+    },
+};
 
 /// More options than there are.
 const OPTIONS_MAX: usize = 100;

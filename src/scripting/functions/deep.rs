@@ -4,9 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Call, bounds::{equal, room_for}};
-use crate::scripting::{functions::types::{Failure, Library, Parameter, Type, immediate, optional, required}, values::{refused::DEPTH_MAX, text::shown}};
+use super::{
+    Call,
+    bounds::{equal, room_for},
+};
 use crate::logic::object::diff;
+use crate::scripting::{
+    functions::types::{Failure, Library, Parameter, Type, immediate, optional, required},
+    values::{refused::DEPTH_MAX, text::shown},
+};
 
 const VALUE: Parameter = required("value", Type::Any, "A map or a list; it is not changed.");
 const PATH: Parameter = required(

@@ -1,10 +1,11 @@
 //! The parts of libraries that are written in the languages of scripts: `stdlib/NAME.lua` and `stdlib/NAME.rhai`.
 //!
-//! In Lua, the file is a chunk that gets the parts of the host and returns a table of functions. In Rhai, the functions are called `NAME__FUNCTION`: Rhai
-//! finds functions by who runs, so that a function `map` here would take the place of a script's own in its callbacks.
+//! In Lua, the file is a chunk that gets the parts of the host and returns a table of functions. In Rhai, the functions are called
+//! `NAME__FUNCTION`: Rhai finds functions by who runs, so that a function `map` here would take the place of a script's own in its
+//! callbacks.
 
-use crate::scripting::functions::types::{Function, Library};
 use super::{LIBRARIES, kube};
+use crate::scripting::functions::types::{Function, Library};
 
 /// One library in both languages.
 struct Text {

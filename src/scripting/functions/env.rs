@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use crate::scripting::functions::types::{Body, Function, Library, Outcome, Type, optional, required};
 use super::Call;
 use crate::logic::access::grants::Denied;
+use crate::scripting::functions::types::{
+    Body, Function, Library, Outcome, Type, optional, required,
+};
 
 pub(super) const LIBRARY: Library = Library {
     name: "env",

@@ -8,9 +8,11 @@ use std::{
 
 use serde_json::Value;
 
-use crate::scripting::functions::types::{Body, Datum, Failure, Function, Library, Outcome, Parameter, Type, required};
 use super::{Call, tree, yaml};
 use crate::logic::access::grants::{Access, Denied, normal};
+use crate::scripting::functions::types::{
+    Body, Datum, Failure, Function, Library, Outcome, Parameter, Type, required,
+};
 
 pub(super) const LIBRARY: Library = Library {
     name: "files",

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::scripting::{functions::types::{Datum, Failure, Parameter, Type}, values::{limits, refused::Refused, text::shown}};
 use crate::logic::text::duration;
+use crate::scripting::{
+    functions::types::{Datum, Failure, Parameter, Type},
+    values::{limits, refused::Refused, text::shown},
+};
 
 /// One argument.
 #[derive(Debug)]

@@ -8,7 +8,9 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::Call;
-use crate::scripting::functions::types::{Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required};
+use crate::scripting::functions::types::{
+    Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required,
+};
 
 const DATA: &[Parameter] = &[required("data", Type::Bytes, "A string or bytes.")];
 const FORM: Parameter =

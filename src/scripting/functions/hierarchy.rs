@@ -8,9 +8,13 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::scripting::values::text::did_you_mean;
-use crate::logic::object::{fields, hierarchy::{self, Adoption, HierarchyError}, reference::{self, Ownership}};
 use crate::call::{Cause, Invocation};
+use crate::logic::object::{
+    fields,
+    hierarchy::{self, Adoption, HierarchyError},
+    reference::{self, Ownership},
+};
+use crate::scripting::values::text::did_you_mean;
 use crate::settings::FieldPath;
 
 /// One of the functions.

@@ -7,11 +7,30 @@ use std::{ops::RangeInclusive, sync::Arc};
 
 use serde_json::Value;
 
-use super::{declaring, hierarchy::{HELPERS, Helper}, logins, names::{self, DECLARING, DELAY_DEFAULT, Declaring}, posting::{self, Described}};
-use crate::scripting::{values::{errors::{ErrorValue, Failed}, stopped::SLEEP_MAX, text, Filter, HostValue, Passed}, handles::{AnyHandle, Kind, values as values_of}, surface::OTHERS};
-use crate::logic::{configure::{STORAGES, storage}, handlers::{declare::DeclareError, function::Function, handler::Callback, outcome::RaisedKind}, access::login::Method};
-use crate::ports::BoxFuture;
+use super::{
+    declaring,
+    hierarchy::{HELPERS, Helper},
+    logins,
+    names::{self, DECLARING, DELAY_DEFAULT, Declaring},
+    posting::{self, Described},
+};
 use crate::call::Invocation;
+use crate::logic::{
+    access::login::Method,
+    configure::{STORAGES, storage},
+    handlers::{declare::DeclareError, function::Function, handler::Callback, outcome::RaisedKind},
+};
+use crate::ports::BoxFuture;
+use crate::scripting::{
+    handles::{AnyHandle, Kind, values as values_of},
+    surface::OTHERS,
+    values::{
+        Filter, HostValue, Passed,
+        errors::{ErrorValue, Failed},
+        stopped::SLEEP_MAX,
+        text,
+    },
+};
 
 /// One function.
 pub(crate) struct HostFunction {

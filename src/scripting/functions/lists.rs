@@ -2,8 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use crate::scripting::{functions::types::{Body, Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required, script}, values::{limits, text}};
-use super::{Call, bounds::{ITEMS_MAX, equal}, pace};
+use super::{
+    Call,
+    bounds::{ITEMS_MAX, equal},
+    pace,
+};
+use crate::scripting::{
+    functions::types::{
+        Body, Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required,
+        script,
+    },
+    values::{limits, text},
+};
 
 const LIST: Parameter = required("list", Type::List, "The list; it is not changed.");
 const TEST: Parameter =

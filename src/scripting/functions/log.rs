@@ -3,9 +3,14 @@
 use serde_json::Value;
 
 use super::Call;
-use crate::scripting::{functions::types::{Function, Library, Outcome, Parameter, Type, immediate, optional, required}, values::{limits, text}};
-use crate::logic::handlers::outcome::LogLevel;
 use crate::call::{Logger, LoggerKind};
+use crate::logic::handlers::outcome::LogLevel;
+use crate::scripting::{
+    functions::types::{
+        Function, Library, Outcome, Parameter, Type, immediate, optional, required,
+    },
+    values::{limits, text},
+};
 
 const LINE: &[Parameter] = &[
     required("message", Type::Any, "A string, or data, which is logged as JSON."),

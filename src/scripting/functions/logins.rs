@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use crate::logic::access::login::{Login, Method, native};
 use crate::call::{Cause, Invocation};
+use crate::logic::access::login::{Login, Method, native};
 
 /// The logins of the operator by the functions that give them.
 pub(crate) static NATIVE: [(&str, Method); 2] = [

@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::Call;
-use crate::scripting::{functions::types::{Failure, Library, Outcome, Parameter, Type, immediate, optional, required}, values::text::shown};
+use crate::scripting::{
+    functions::types::{Failure, Library, Outcome, Parameter, Type, immediate, optional, required},
+    values::text::shown,
+};
 use crate::telemetry::{Change, SeriesLabels};
 
 const NAME: Parameter = required(

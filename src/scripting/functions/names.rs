@@ -4,8 +4,20 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::scripting::{functions::kopf::HostFunction, surface::{Language, OTHERS, Signature, Surface}, values::text::did_you_mean};
-use crate::logic::{handlers::{declare::{DeclareError, Marker}, handler::{Category, Kind}, lifecycle::Lifecycle, outcome::LogLevel}, text::duration};
+use crate::logic::{
+    handlers::{
+        declare::{DeclareError, Marker},
+        handler::{Category, Kind},
+        lifecycle::Lifecycle,
+        outcome::LogLevel,
+    },
+    text::duration,
+};
+use crate::scripting::{
+    functions::kopf::HostFunction,
+    surface::{Language, OTHERS, Signature, Surface},
+    values::text::did_you_mean,
+};
 
 /// One declaring function.
 pub(crate) struct Declaring {

@@ -4,8 +4,8 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use crate::scripting::{functions::types::Failure, values::limits};
 use crate::heap;
+use crate::scripting::{functions::types::Failure, values::limits};
 
 /// Says whether the running call has used up its time.
 pub(crate) type Pace = Rc<dyn Fn() -> bool>;

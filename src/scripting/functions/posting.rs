@@ -8,10 +8,18 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use crate::scripting::{values::{errors::Failed, text::did_you_mean}, functions::kopf::Argument, handles::Kind};
 use super::names;
-use crate::logic::{object::ObjectRef, handlers::outcome::RaisedKind, background::posting::{self, Note}};
 use crate::call::{Invocation, QueuedEvent};
+use crate::logic::{
+    background::posting::{self, Note},
+    handlers::outcome::RaisedKind,
+    object::ObjectRef,
+};
+use crate::scripting::{
+    functions::kopf::Argument,
+    handles::Kind,
+    values::{errors::Failed, text::did_you_mean},
+};
 use crate::settings::Posting;
 
 /// One of the functions.

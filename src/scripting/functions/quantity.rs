@@ -5,7 +5,12 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::Call;
-use crate::scripting::{functions::types::{Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required}, values::text::shown};
+use crate::scripting::{
+    functions::types::{
+        Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required,
+    },
+    values::text::shown,
+};
 
 const A: Parameter = required(
     "a",

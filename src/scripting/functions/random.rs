@@ -3,7 +3,12 @@
 use serde_json::Value;
 
 use super::{Call, pace};
-use crate::scripting::{functions::types::{Failure, Library, Outcome, Parameter, Type, immediate, optional, plain_number, required}, values::limits};
+use crate::scripting::{
+    functions::types::{
+        Failure, Library, Outcome, Parameter, Type, immediate, optional, plain_number, required,
+    },
+    values::limits,
+};
 
 const SEED_OPTION: Parameter = optional(
     "seed",

@@ -2,11 +2,16 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use crate::scripting::{functions::types::{Body, Function, Library, Parameter, Type}, LoadError, Placement, Source, Terms, lua, host::modules::Modules, rhai};
 use super::{LIBRARIES, embedded};
 use crate::heap;
 use crate::logic::handlers::function::ScriptId;
 use crate::ports::Clock;
+use crate::scripting::{
+    LoadError, Placement, Source, Terms,
+    functions::types::{Body, Function, Library, Parameter, Type},
+    host::modules::Modules,
+    lua, rhai,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{http::Web, loops::Loops, passage::Rooms, re::Patterns};
 use crate::logic::access::grants::Access;
 use crate::ports::Clock;
-use crate::telemetry::ScriptSeries;
 use crate::scripting::Terms;
 use crate::settings::Sandbox;
+use crate::telemetry::ScriptSeries;
 
 /// Where one script is, and what it may do.
 #[derive(Debug, Default)]

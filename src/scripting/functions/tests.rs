@@ -11,9 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::scripting::functions::types::{Body, Datum, Failure};
 use super::{Call, Given, Surroundings, find};
 use crate::logic::access::grants::{Access, Permission};
+use crate::scripting::functions::types::{Body, Datum, Failure};
 use crate::settings::Sandbox;
 
 /// A directory that goes with its test.

@@ -4,7 +4,9 @@ use jiff::{SignedDuration, Timestamp, Zoned, fmt::strtime, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::Call;
-use crate::scripting::functions::types::{Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required};
+use crate::scripting::functions::types::{
+    Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required,
+};
 
 const MOMENT: Parameter = optional("moment", Type::Number, "Seconds since 1970; default: now.");
 const ZONE: Parameter = optional(

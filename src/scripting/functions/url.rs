@@ -5,7 +5,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use serde_json::{Map, Value, json};
 
 use super::{Call, bounds, pace};
-use crate::scripting::{functions::types::{Failure, Library, Outcome, Type, immediate, required}, values::text::shown};
+use crate::scripting::{
+    functions::types::{Failure, Library, Outcome, Type, immediate, required},
+    values::text::{did_you_mean, shown},
+};
 
 /// What is not written as it is: everything but the unreserved characters.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -140,7 +143,7 @@ fn build(call: &Call) -> Outcome {
         ["scheme", "host", "port", "path", "query", "fragment", "username", "password"];
     let Some(parts) = call.map("parts") else { return Err("`parts` is missing".into()) };
     if let Some(unknown) = parts.keys().find(|it| !KNOWN.contains(&it.as_str())) {
-        let near = super::did_you_mean(unknown, KNOWN.into_iter(), "");
+        let near = did_you_mean(unknown, KNOWN.into_iter(), "");
         return Err(format!("`parts`: there is no part `{unknown}`{near}").into());
     }
     let text = |name: &str| match parts.get(name) {

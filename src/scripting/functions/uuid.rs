@@ -3,8 +3,8 @@
 use ::uuid::Uuid;
 use serde_json::Value;
 
-use crate::scripting::functions::types::{Failure, Library, Type, immediate, required};
 use super::random;
+use crate::scripting::functions::types::{Failure, Library, Type, immediate, required};
 
 pub(super) const LIBRARY: Library = Library {
     name: "uuid",

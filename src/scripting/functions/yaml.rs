@@ -7,9 +7,14 @@ use serde::{
 };
 use serde_json::Value;
 
-use super::{Call, bounds::ITEMS_MAX, pace, tree::{self, Tree}};
-use crate::scripting::functions::types::{Failure, Library, Outcome, Type, immediate, required};
+use super::{
+    Call,
+    bounds::ITEMS_MAX,
+    pace,
+    tree::{self, Tree},
+};
 use crate::logic::text::size;
+use crate::scripting::functions::types::{Failure, Library, Outcome, Type, immediate, required};
 
 /// How deep lists and maps may be nested: what the parser thinks safe, for it recurses with large frames.
 const DEPTH_MAX: usize = 64;

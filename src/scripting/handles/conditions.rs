@@ -3,7 +3,11 @@
 use serde_json::Value;
 
 use super::{Handle, HandleType, Kind, Method};
-use crate::scripting::{values::{account::Account, conditions::Conditions, refused::Refused, HostValue}, handles::leftovers::CallPart, surface::Language};
+use crate::scripting::{
+    handles::leftovers::CallPart,
+    surface::Language,
+    values::{HostValue, account::Account, conditions::Conditions, refused::Refused},
+};
 
 impl Handle for CallPart<Conditions> {
     fn kind(&self) -> Option<Kind> {

@@ -6,10 +6,14 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::scripting::{values::{conditions::Conditions, text::did_you_mean}, handles::{AnyHandle, Border, Memo, Patch}, surface::KWARGS};
 use super::{leftovers::CallPart, settings_access::SettingsAccess};
-use crate::logic::object::{diff::Diff, resource::Resource};
 use crate::call::{ActivityCause, Cause, Index, Invocation, Logger, ObjectCause, ObjectDetail};
+use crate::logic::object::{diff::Diff, resource::Resource};
+use crate::scripting::{
+    handles::{AnyHandle, Border, Memo, Patch},
+    surface::KWARGS,
+    values::{conditions::Conditions, text::did_you_mean},
+};
 
 /// A field of `ctx`, before it becomes a value of a language.
 pub(crate) enum Kwarg {

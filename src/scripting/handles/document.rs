@@ -17,10 +17,20 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{AnyHandle, Border, Handle, HandleType, Keys, Kind, Use, path::Path, tree};
-use crate::heap;
-use crate::logic::{handlers::function::Function, change::patch::Transformation};
 use crate::call::{Document as Shared, SharedPatch};
-use crate::scripting::{values::{account::Account, limits, refused::{DEPTH_MAX, Refused}, text, HostValue, Key, Passed}, handles::{leftovers::CallPart, withdraw::withdraw}, surface::Language};
+use crate::heap;
+use crate::logic::{change::patch::Transformation, handlers::function::Function};
+use crate::scripting::{
+    handles::{leftovers::CallPart, withdraw::withdraw},
+    surface::Language,
+    values::{
+        HostValue, Key, Passed,
+        account::Account,
+        limits,
+        refused::{DEPTH_MAX, Refused},
+        text,
+    },
+};
 
 type Fields = Map<String, Value>;
 

@@ -8,8 +8,8 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use crate::scripting::values::limits;
 use crate::call::{Cause, Invocation, ObjectCause};
+use crate::scripting::values::limits;
 
 /// A part of a call in the hands of a script: who keeps it keeps the call, and is found here.
 #[derive(Clone, Debug)]

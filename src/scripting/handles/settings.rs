@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{Handle, HandleType, Keys, Kind};
-use crate::scripting::{values::{account::Account, refused::Refused, text, HostValue, Key, Passed}, handles::settings_access::{Found, SettingsAccess, marker_key, selector_key}};
+use crate::scripting::{
+    handles::settings_access::{Found, SettingsAccess, marker_key, selector_key},
+    values::{HostValue, Key, Passed, account::Account, refused::Refused, text},
+};
 
 impl Handle for SettingsAccess {
     fn kind(&self) -> Option<Kind> {

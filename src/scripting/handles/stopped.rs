@@ -5,9 +5,9 @@
 use serde_json::Value;
 
 use super::{Handle, HandleType, Keys, Kind, Method, Use};
-use crate::logic::background::stopping::{StopReason, StopReasons};
 use crate::call::Stopped;
-use crate::scripting::values::{account::Account, refused::Refused, stopped, HostValue, Key};
+use crate::logic::background::stopping::{StopReason, StopReasons};
+use crate::scripting::values::{HostValue, Key, account::Account, refused::Refused, stopped};
 
 /// The stop flag.
 pub(crate) type StopFlag = Stopped;

@@ -6,7 +6,10 @@ use std::{
 };
 
 use crate::logic::handlers::handler::{Handler, Parts};
-use crate::scripting::{Source, host::fingerprint::{Fingerprints, Language, Part, hash_of}};
+use crate::scripting::{
+    Source,
+    host::fingerprint::{Fingerprints, Language, Part, hash_of},
+};
 
 /// Sets the code of the handlers that this script declares.
 pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {

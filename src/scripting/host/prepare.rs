@@ -12,9 +12,18 @@ use std::{
 use futures::{StreamExt as _, stream};
 use tokio::time;
 
-use super::{codes, routes::{Home, Routes}};
-use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::{Chooser, Lifecycle}};
-use crate::scripting::{Load, LoadError, Loaded, Placement, Source, Terms, host::bounds, lua, rhai};
+use super::{
+    codes,
+    routes::{Home, Routes},
+};
+use crate::logic::handlers::{
+    function::ScriptId,
+    handler::Handler,
+    lifecycle::{Chooser, Lifecycle},
+};
+use crate::scripting::{
+    Load, LoadError, Loaded, Placement, Source, Terms, host::bounds, lua, rhai,
+};
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];

@@ -26,9 +26,20 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{raised, script::{Declared, Print, Reason, Script}, vm::{Calling, Vm}};
-use crate::logic::{change::filters::Question, handlers::{function::Function, outcome::{Ended, Raised}}, object::resource::Resource};
+use super::{
+    raised,
+    script::{Declared, Print, Reason, Script},
+    vm::{Calling, Vm},
+};
 use crate::call::Invocation;
+use crate::logic::{
+    change::filters::Question,
+    handlers::{
+        function::Function,
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
+};
 use crate::scripting::LoadError;
 
 /// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.

@@ -13,7 +13,10 @@ use futures::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{actor::{Request, To}, raised};
+use super::{
+    actor::{Request, To},
+    raised,
+};
 use crate::logic::handlers::outcome::Raised;
 
 /// Ready when the actor no longer listens; one for all that wait.

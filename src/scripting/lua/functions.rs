@@ -8,10 +8,31 @@ use mlua::{
 };
 use serde_json::Value;
 
-use super::{host_table::Tools, push::Style, raised, views::{self, CtxView, LuaPassed}, world::World};
-use crate::logic::handlers::{declare::{Argument as Part, DeclareError}, function::Function};
+use super::{
+    host_table::Tools,
+    push::Style,
+    raised,
+    views::{self, CtxView, LuaPassed},
+    world::World,
+};
 use crate::call::Invocation;
-use crate::scripting::{functions::{declaring::TopLevel, kopf::{Argument, Caller, Done, HostFunction, Visit, place_of}, names::{self, MARKERS, Words}, posting::Described}, values::{errors::{ErrorValue, Failed}, Filter}, handles::{AnyHandle, Kind}};
+use crate::logic::handlers::{
+    declare::{Argument as Part, DeclareError},
+    function::Function,
+};
+use crate::scripting::{
+    functions::{
+        declaring::TopLevel,
+        kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
+        names::{self, MARKERS, Words},
+        posting::Described,
+    },
+    handles::{AnyHandle, Kind},
+    values::{
+        Filter,
+        errors::{ErrorValue, Failed},
+    },
+};
 
 /// More than any function of `kopf` takes.
 const ARGUMENTS_MAX: usize = 16;

@@ -2,7 +2,9 @@
 
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
-use super::{functions, library, modules::Modules, natives, push::Shapes, raised, views, world::World};
+use super::{
+    functions, library, modules::Modules, natives, push::Shapes, raised, views, world::World,
+};
 use crate::scripting::{functions::print, values::text};
 
 /// Built-ins that have no place in a sandbox.

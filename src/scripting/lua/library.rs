@@ -1,4 +1,4 @@
-//! The libraries as globals: see `scripting/library`.
+//! The libraries as globals: see `scripting/functions`.
 
 use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
@@ -7,10 +7,23 @@ use mlua::{
     Value as LuaValue, chunk::ChunkMode,
 };
 
-use super::{functions::{Ended, close}, host_table::Tools, push::Style, streams, views, world::World};
-use crate::ports::BoxFuture;
+use super::{
+    functions::{Ended, close},
+    host_table::Tools,
+    push::Style,
+    streams, views,
+    world::World,
+};
 use crate::call::Invocation;
-use crate::scripting::{values::errors::ErrorValue, handles::Kind, functions::{self, types::{Body, Datum, Failure, Flow, Function, Library, Outcome}, Call, Given, Shape, embedded}};
+use crate::ports::BoxFuture;
+use crate::scripting::{
+    functions::{
+        self, Call, Given, Shape, embedded,
+        types::{Body, Datum, Failure, Flow, Function, Library, Outcome},
+    },
+    handles::Kind,
+    values::errors::ErrorValue,
+};
 
 /// Makes libraries. Each is made when a script uses it first: most scripts use few.
 struct Workshop {
@@ -26,7 +39,7 @@ pub(super) fn install(lua: &Lua, globals: &Table, tools: Tools) -> mlua::Result<
     let workshop = Workshop { globals: globals.clone(), tools, makers: OnceCell::new() };
     let missing = move |lua: &Lua, (_, name): (Table, LuaValue)| {
         let name = name.as_string().and_then(|it| it.to_str().ok());
-        match name.and_then(|it| library::find(&it)) {
+        match name.and_then(|it| functions::find(&it)) {
             Some(library) => workshop.make(lua, library).map(LuaValue::Table),
             None => Ok(LuaValue::Nil),
         }

@@ -33,11 +33,22 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::{actor::{QUEUE_MAX, Request, Start, To}, asked::{Asked, Stuck}, script::{Print, Reason, Script}};
+use self::{
+    actor::{QUEUE_MAX, Request, Start, To},
+    asked::{Asked, Stuck},
+    script::{Print, Reason, Script},
+};
 use super::{LoadError, Loaded, Placement, Source, Terms};
-use crate::logic::{change::filters::Question, handlers::{function::{Function, ScriptId}, outcome::{Ended, Raised}}, object::resource::Resource};
-use crate::ports::BoxFuture;
 use crate::call::{Invocation, Scripts};
+use crate::logic::{
+    change::filters::Question,
+    handlers::{
+        function::{Function, ScriptId},
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
+};
+use crate::ports::BoxFuture;
 
 /// Loads a Lua script. With [`Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
 pub(crate) fn load(

@@ -4,9 +4,27 @@ use std::time::Duration;
 
 use mlua::{LuaString, Value as LuaValue};
 
-use super::{watchdog::Abort, world::{Limits, World}};
-use crate::logic::handlers::{declare::DeclareError, outcome::{Raised, RaisedKind}};
-use crate::scripting::{LoadError, host::diagnostics::STACK_TITLE, values::{errors::{ErrorValue, Position, ScriptError}, limits, text}, functions::{names::{self, DELAY_DEFAULT}, posting::{self, Described}}, surface::Language};
+use super::{
+    watchdog::Abort,
+    world::{Limits, World},
+};
+use crate::logic::handlers::{
+    declare::DeclareError,
+    outcome::{Raised, RaisedKind},
+};
+use crate::scripting::{
+    LoadError,
+    functions::{
+        names::{self, DELAY_DEFAULT},
+        posting::{self, Described},
+    },
+    host::diagnostics::STACK_TITLE,
+    surface::Language,
+    values::{
+        errors::{ErrorValue, Position, ScriptError},
+        limits, text,
+    },
+};
 
 /// The text of an aborted call.
 pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {

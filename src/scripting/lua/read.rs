@@ -5,8 +5,15 @@ use std::{collections::BTreeMap, ffi::c_void};
 use mlua::{LightUserData, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
 
-use super::{push::{NULLS, Shapes}, views};
-use crate::scripting::values::{account::Account, limits, refused::{BYTES, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused}};
+use super::{
+    push::{NULLS, Shapes},
+    views,
+};
+use crate::scripting::values::{
+    account::Account,
+    limits,
+    refused::{BYTES, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
+};
 
 /// Converts values of one VM.
 pub(super) struct Reader<'a> {

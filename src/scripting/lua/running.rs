@@ -16,7 +16,12 @@ use futures::future::LocalBoxFuture;
 use mlua::{Function as LuaFunction, Lua, MultiValue, Thread, Value as LuaValue};
 use tokio::time::Instant;
 
-use super::{raised, vm::Vm, watchdog::{Abort, Budget}, world::World};
+use super::{
+    raised,
+    vm::Vm,
+    watchdog::{Abort, Budget},
+    world::World,
+};
 use crate::call::Invocation;
 use crate::scripting::values::errors::ScriptError;
 

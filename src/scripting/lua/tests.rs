@@ -12,12 +12,15 @@ use mlua::Lua;
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
-use super::{watchdog::{Budget, Watchdog}, world::Limits};
-use crate::logic::{handlers::outcome::RaisedKind, object::resource::Resource};
-use crate::telemetry::{Metrics, RestartLabels};
+use super::{
+    watchdog::{Budget, Watchdog},
+    world::Limits,
+};
 use crate::call::Scripts as _;
+use crate::logic::{handlers::outcome::RaisedKind, object::resource::Resource};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::{Sandbox, Settings};
+use crate::telemetry::{Metrics, RestartLabels};
 
 /// Gives scripts of unit tests a native that never looks at the interrupt: `block(port)` says on a connection that it has begun,
 /// and comes back when the other side closes that.

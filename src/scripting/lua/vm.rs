@@ -19,11 +19,39 @@ use mlua::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{host_table, modules::Modules, push::Style, pushed::Pushed, raised, running::{Failure, Purpose, Running}, script::{Declared, Script}, streams::Streams, views::CtxView, watchdog::{Abort, Watchdog}, world::{Functions, World}};
-use crate::heap;
-use crate::logic::{change::filters::Question, handlers::{function::Function, handler::Kind, outcome::{Ended, Raised}}, object::resource::Resource};
+use super::{
+    host_table,
+    modules::Modules,
+    push::Style,
+    pushed::Pushed,
+    raised,
+    running::{Failure, Purpose, Running},
+    script::{Declared, Script},
+    streams::Streams,
+    views::CtxView,
+    watchdog::{Abort, Watchdog},
+    world::{Functions, World},
+};
 use crate::call::Invocation;
-use crate::scripting::{LoadError, handles::{ctx, Border}, functions::{declaring::TopLevel, Surroundings}, values::{errors::{ScriptError, Sources}, refused::Refused}};
+use crate::heap;
+use crate::logic::{
+    change::filters::Question,
+    handlers::{
+        function::Function,
+        handler::Kind,
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
+};
+use crate::scripting::{
+    LoadError,
+    functions::{Surroundings, declaring::TopLevel},
+    handles::{Border, ctx},
+    values::{
+        errors::{ScriptError, Sources},
+        refused::Refused,
+    },
+};
 
 /// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
 const GC_GOAL: i32 = 120;

@@ -26,8 +26,16 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{gauge::{self, Noticed}, raised, world::Limits};
-use crate::scripting::{values::{account::Deadline, limits}, functions::Pace, host::running_time::running_time};
+use super::{
+    gauge::{self, Noticed},
+    raised,
+    world::Limits,
+};
+use crate::scripting::{
+    functions::Pace,
+    host::running_time::running_time,
+    values::{account::Deadline, limits},
+};
 use crate::settings::Sandbox;
 
 /// How long a call may compute before its neighbours get a turn.

@@ -16,10 +16,26 @@ use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{push::{self, Shapes, Style}, pushed::Pushed, read::Reader, running::Wait, streams::Streams, watchdog::Meter};
-use crate::logic::handlers::function::{Function, ScriptId};
+use super::{
+    push::{self, Shapes, Style},
+    pushed::Pushed,
+    read::Reader,
+    running::Wait,
+    streams::Streams,
+    watchdog::Meter,
+};
 use crate::call::Invocation;
-use crate::scripting::{values::{account::Account, errors::Sources, memos::Memos, refused::{Refused, Room}}, functions::{declaring::TopLevel, Pace, Surroundings}, handles::{Border, leftovers::Leftovers}};
+use crate::logic::handlers::function::{Function, ScriptId};
+use crate::scripting::{
+    functions::{Pace, Surroundings, declaring::TopLevel},
+    handles::{Border, leftovers::Leftovers},
+    values::{
+        account::Account,
+        errors::Sources,
+        memos::Memos,
+        refused::{Refused, Room},
+    },
+};
 use crate::settings::Sandbox;
 
 /// What one VM may use up.

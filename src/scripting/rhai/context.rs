@@ -8,10 +8,29 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{control::{given, own}, errors::problem, handles::{self, Holding, is_handle, is_same_handle}, present, script::Shared, store, value::{same, text, to_json, to_refusable}, view::{View, register_setter}};
-use crate::logic::handlers::outcome::LogLevel;
+use super::{
+    control::{given, own},
+    errors::problem,
+    handles::{self, Holding, is_handle, is_same_handle},
+    present,
+    script::Shared,
+    store,
+    value::{same, text, to_json, to_refusable},
+    view::{View, register_setter},
+};
 use crate::call::{Invocation, Logger};
-use crate::scripting::{handles::{ctx::{Kwarg, is_live, known, kwarg, names, unknown}, Border}, values::{limits::{cut, cut_fields}, text::not_assignable}, functions::names};
+use crate::logic::handlers::outcome::LogLevel;
+use crate::scripting::{
+    functions::names,
+    handles::{
+        Border,
+        ctx::{Kwarg, is_live, known, kwarg, names, unknown},
+    },
+    values::{
+        limits::{cut, cut_fields},
+        text::not_assignable,
+    },
+};
 
 /// The argument of a call.
 #[derive(Clone, Debug)]

@@ -16,12 +16,22 @@ use tokio::{
     time::Instant,
 };
 
-use super::{kept::{Hold, Kept}, ledger::Ledger, link::Link, pool::Lead, stopwatch::Stopwatch, turn::{Ticket, Turns}};
+use super::{
+    kept::{Hold, Kept},
+    ledger::Ledger,
+    link::Link,
+    pool::Lead,
+    stopwatch::Stopwatch,
+    turn::{Ticket, Turns},
+};
+use crate::call::Invocation;
 use crate::heap;
 use crate::logic::handlers::outcome::Ended;
 use crate::ports::BoxFuture;
-use crate::call::Invocation;
-use crate::scripting::{values::{memos::Memos, refused::Room}, host::running_time::running_time};
+use crate::scripting::{
+    host::running_time::running_time,
+    values::{memos::Memos, refused::Room},
+};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;

@@ -4,8 +4,19 @@ use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
 use serde_json::Value;
 
 use super::{api, control::Abort, runner::RunError, value::text};
-use crate::logic::handlers::{declare::DeclareError, outcome::{Raised, RaisedKind}};
-use crate::scripting::{LoadError, values::{errors::{self, ErrorValue, Failed, ScriptError, Sources as Texts}, limits}, functions::{names, posting::Described}, surface::Language};
+use crate::logic::handlers::{
+    declare::DeclareError,
+    outcome::{Raised, RaisedKind},
+};
+use crate::scripting::{
+    LoadError,
+    functions::{names, posting::Described},
+    surface::Language,
+    values::{
+        errors::{self, ErrorValue, Failed, ScriptError, Sources as Texts},
+        limits,
+    },
+};
 use crate::settings::Sandbox;
 
 /// The name of functions without one.

@@ -8,8 +8,24 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{api::HostFn, control::{self, handed}, errors::problem, script::Shared, value::{account, json_of, plain, same, to_json, to_kept, to_refusable}, view::View};
-use crate::scripting::{values::{account::Account, memos::Memos, refused::Refused, stopped, Filter, HostValue, Key, Passed}, handles::{AnyHandle, ForEachType, Handle as _, HandleType, Keys, Kind, Method, StopFlag, Transformations, Use, Wrap, for_each_type}, surface::Language};
+use super::{
+    api::HostFn,
+    control::{self, handed},
+    errors::problem,
+    script::Shared,
+    value::{account, json_of, plain, same, to_json, to_kept, to_refusable},
+    view::View,
+};
+use crate::scripting::{
+    handles::{
+        AnyHandle, ForEachType, Handle as _, HandleType, Keys, Kind, Method, StopFlag,
+        Transformations, Use, Wrap, for_each_type,
+    },
+    surface::Language,
+    values::{
+        Filter, HostValue, Key, Passed, account::Account, memos::Memos, refused::Refused, stopped,
+    },
+};
 
 /// A handle. Clones are the same object.
 #[derive(Clone)]

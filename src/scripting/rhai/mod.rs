@@ -32,12 +32,28 @@ use futures::FutureExt as _;
 use rhai::Dynamic;
 use serde_json::Value;
 
-use self::{context::Ctx, control::{admit_to_index, given}, runner::Runner, script::Script, value::plain, view::View, vm::Vm};
+use self::{
+    context::Ctx,
+    control::{admit_to_index, given},
+    runner::Runner,
+    script::Script,
+    value::plain,
+    view::View,
+    vm::Vm,
+};
 use super::{LoadError, Loaded, Source, Terms};
-use crate::scripting::handles::ctx::record;
-use crate::logic::{change::filters::Question, handlers::{function::{Function, ScriptId}, handler::Kind, outcome::{Ended, Raised}}, object::resource::Resource};
-use crate::ports::BoxFuture;
 use crate::call::{Cause, Invocation, Scripts, Stopped};
+use crate::logic::{
+    change::filters::Question,
+    handlers::{
+        function::{Function, ScriptId},
+        handler::Kind,
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
+};
+use crate::ports::BoxFuture;
+use crate::scripting::handles::ctx::record;
 use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.

@@ -1,4 +1,4 @@
-//! `import`: see `scripting/modules` for where modules come from.
+//! `import`: see `scripting/host/modules` for where modules come from.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,11 @@ use rhai::{
     Shared as SharedModule,
 };
 
-use super::{api, control, errors::{Sources, problem, raise}, shadowed};
+use super::{
+    api, control,
+    errors::{Sources, problem, raise},
+    shadowed,
+};
 use crate::scripting::{Source, host::modules};
 
 /// Resolves the imports of one script.

@@ -22,9 +22,16 @@ use tokio::{
 };
 use tracing::Dispatch;
 
-use super::{control::{Budget, Common, Control, Wait}, kept::Kept, ledger::Ledger, link::Link, pool::{Lead, Pool}, turn::Turns};
-use crate::logic::handlers::function::ScriptId;
+use super::{
+    control::{Budget, Common, Control, Wait},
+    kept::Kept,
+    ledger::Ledger,
+    link::Link,
+    pool::{Lead, Pool},
+    turn::Turns,
+};
 use crate::call::Stopped;
+use crate::logic::handlers::function::ScriptId;
 use crate::scripting::{Placement, Terms};
 
 /// The most calls of one script at once, unless the settings say otherwise; each holds a thread, also while it waits.

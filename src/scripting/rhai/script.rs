@@ -12,10 +12,30 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{api::{self, Kopf}, builtins, context::{self, Ctx}, control, errors::{self, Sources, problem}, functions::Functions, handles, modules::Modules, shadowed, value, view::{self, View}};
-use crate::logic::handlers::{declare::DeclareError, function::{Function, ScriptId}, handler::Handler, lifecycle::Chooser, outcome::Raised};
+use super::{
+    api::{self, Kopf},
+    builtins,
+    context::{self, Ctx},
+    control,
+    errors::{self, Sources, problem},
+    functions::Functions,
+    handles,
+    modules::Modules,
+    shadowed, value,
+    view::{self, View},
+};
 use crate::call::SharedPatch;
-use crate::scripting::{LoadError, Source, Terms, functions::{declaring::TopLevel, Surroundings, print::print_line}};
+use crate::logic::handlers::{
+    declare::DeclareError,
+    function::{Function, ScriptId},
+    handler::Handler,
+    lifecycle::Chooser,
+    outcome::Raised,
+};
+use crate::scripting::{
+    LoadError, Source, Terms,
+    functions::{Surroundings, declaring::TopLevel, print::print_line},
+};
 use crate::settings::Sandbox;
 
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.

@@ -2,7 +2,10 @@
 
 use rhai::{Array, Dynamic, Engine, FnPtr, INT, NativeCallContext};
 
-use super::{handles::{Held, find, native}, value::json_of};
+use super::{
+    handles::{Held, find, native},
+    value::json_of,
+};
 use crate::call::Index;
 use crate::scripting::handles::{Store, values as values_of};
 

@@ -6,7 +6,13 @@ use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
 use super::{control, errors, handles, view::View};
-use crate::scripting::values::{account::{Account, Deadline}, errors::ErrorValue, limits, refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused}, text::shown};
+use crate::scripting::values::{
+    account::{Account, Deadline},
+    errors::ErrorValue,
+    limits,
+    refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
+    text::shown,
+};
 
 /// A sketch of a value that cannot be shown in full ends here.
 const SKETCH_BYTES_MAX: usize = 16 * 1024;

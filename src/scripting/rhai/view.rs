@@ -8,8 +8,17 @@ use std::sync::Arc;
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString, Map};
 use serde_json::Value;
 
-use super::{control, errors::problem, kept::Hold, value::{frozen, plain, same}};
-use crate::scripting::values::{account::Account, refused::Refused, text::{READ_ONLY, shown}};
+use super::{
+    control,
+    errors::problem,
+    kept::Hold,
+    value::{frozen, plain, same},
+};
+use crate::scripting::values::{
+    account::Account,
+    refused::Refused,
+    text::{READ_ONLY, shown},
+};
 
 /// A map somewhere in a shared tree; empty if there is none at the path.
 #[derive(Clone, Debug)]

@@ -9,7 +9,12 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{control::{self, Abort, given}, errors, runner::Runner, script::{self, Script}};
+use super::{
+    control::{self, Abort, given},
+    errors,
+    runner::Runner,
+    script::{self, Script},
+};
 use crate::logic::handlers::{function::ScriptId, handler::Handler, outcome::Raised};
 use crate::scripting::{Source, Terms, values::limits};
 

@@ -1,8 +1,28 @@
 //! The section `kopf`.
 
-use super::{Callback, Entry, Item, Language, Parameter, Section, Shape, Signature, Spoken, Ty, function, optional, required, taking, value};
-use crate::logic::{configure::STORAGES, handlers::{declare::{OptionSpec, Takes, options_of}, handler::{Callback as Combined, Category, Kind}, lifecycle::Lifecycle}};
-use crate::scripting::{functions::{declaring, kopf::{self, Body}, hierarchy::{HELPERS, Helper}, logins, names::{DECLARING, Declaring, ERROR_MODES}, posting}, surface::types::ctx_class};
+use super::{
+    Callback, Entry, Item, Language, Parameter, Section, Shape, Signature, Spoken, Ty, function,
+    optional, required, taking, value,
+};
+use crate::logic::{
+    configure::STORAGES,
+    handlers::{
+        declare::{OptionSpec, Takes, options_of},
+        handler::{Callback as Combined, Category, Kind},
+        lifecycle::Lifecycle,
+    },
+};
+use crate::scripting::{
+    functions::{
+        declaring,
+        hierarchy::{HELPERS, Helper},
+        kopf::{self, Body},
+        logins,
+        names::{DECLARING, Declaring, ERROR_MODES},
+        posting,
+    },
+    surface::types::ctx_class,
+};
 
 const DOC: &str = "Declarations of handlers, with the errors, markers and helpers that they use.";
 
@@ -39,20 +59,20 @@ pub(crate) const OTHERS: &[Entry] = &[
     function("any_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines predicates for `when` and other filters: at least one must be true.").does(Body::Combine(Combined::Any)),
     function("none_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines predicates for `when` and other filters: none may be true.").does(Body::Combine(Combined::None)),
     function("not_", taking(&[required("function", CONDITION, "A function, or a combination.")]).giving(Ty::Class("Condition")), "Negates a predicate for `when` and other filters.").does(Body::Immediate(declaring::negate)),
-    function("TemporaryError", taking(&[MESSAGE, DELAY]).giving(ERROR), "Returns an error that lets the handler be retried after a pause. Raise it: `error(kopf.TemporaryError(\"not yet\", 10))` in Lua, `throw` in Rhai; `kopf.retry` does both.").does(Body::Make(functions::temporary)),
-    function("PermanentError", taking(&[MESSAGE]).giving(ERROR), "Returns an error that fails the handler without retries. `kopf.fail` creates and raises it.").does(Body::Make(functions::permanent)),
-    function("AdmissionError", taking(&[MESSAGE, CODE]).giving(ERROR), "Returns an error that rejects an object; elsewhere the same as a `PermanentError`.").does(Body::Make(functions::admission)),
-    function("retry", taking(&[MESSAGE, DELAY]), "Raises a `kopf.TemporaryError`: the handler is retried after the delay.").does(Body::Raise(functions::temporary)),
-    function("fail", taking(&[MESSAGE]), "Raises a `kopf.PermanentError`: the handler is not retried.").does(Body::Raise(functions::permanent)),
-    function("get", taking(&[required("value", Ty::Any, "The value to search."), required("path", Ty::Either(&[Ty::Text, Ty::List]), "A string such as `a.b[0].c`, with indexes counted from 0; or a list of keys."), optional("default", Ty::Any, "The result if there is no value.")]).giving(Ty::Any), "Returns the value at a path, or the default if there is none. Never raises an error: `kopf.get(ctx.spec, \"template.replicas\", 1)`.").does(Body::Immediate(functions::get)),
-    function("copy", taking(&[VALUE]).giving(Ty::Any), "Returns a plain copy of a read-only value such as `ctx.spec`, which can be changed.").does(Body::Immediate(functions::copy)),
-    function("array", taking(&[optional("items", Ty::List, "The items.")]).giving(Ty::List), "Returns a list that remains a list when it is empty: `kopf.array({})`. In Rhai, every `[]` does.").does(Body::Immediate(functions::array)),
-    function("values", taking(&[required("index", Ty::Either(&[Ty::Class("Index"), Ty::Class("Store")]), "An index, such as `ctx.my_index`.")]).giving(Ty::Class("Store")), "Returns all values of an index, regardless of their keys.").does(Body::Immediate(functions::values)),
-    function("sleep", taking(&[required("duration", Ty::Duration, "How long to wait.")]), "Suspends this handler for a while; other handlers run meanwhile.").does(Body::Waiting(functions::sleep)),
+    function("TemporaryError", taking(&[MESSAGE, DELAY]).giving(ERROR), "Returns an error that lets the handler be retried after a pause. Raise it: `error(kopf.TemporaryError(\"not yet\", 10))` in Lua, `throw` in Rhai; `kopf.retry` does both.").does(Body::Make(kopf::temporary)),
+    function("PermanentError", taking(&[MESSAGE]).giving(ERROR), "Returns an error that fails the handler without retries. `kopf.fail` creates and raises it.").does(Body::Make(kopf::permanent)),
+    function("AdmissionError", taking(&[MESSAGE, CODE]).giving(ERROR), "Returns an error that rejects an object; elsewhere the same as a `PermanentError`.").does(Body::Make(kopf::admission)),
+    function("retry", taking(&[MESSAGE, DELAY]), "Raises a `kopf.TemporaryError`: the handler is retried after the delay.").does(Body::Raise(kopf::temporary)),
+    function("fail", taking(&[MESSAGE]), "Raises a `kopf.PermanentError`: the handler is not retried.").does(Body::Raise(kopf::permanent)),
+    function("get", taking(&[required("value", Ty::Any, "The value to search."), required("path", Ty::Either(&[Ty::Text, Ty::List]), "A string such as `a.b[0].c`, with indexes counted from 0; or a list of keys."), optional("default", Ty::Any, "The result if there is no value.")]).giving(Ty::Any), "Returns the value at a path, or the default if there is none. Never raises an error: `kopf.get(ctx.spec, \"template.replicas\", 1)`.").does(Body::Immediate(kopf::get)),
+    function("copy", taking(&[VALUE]).giving(Ty::Any), "Returns a plain copy of a read-only value such as `ctx.spec`, which can be changed.").does(Body::Immediate(kopf::copy)),
+    function("array", taking(&[optional("items", Ty::List, "The items.")]).giving(Ty::List), "Returns a list that remains a list when it is empty: `kopf.array({})`. In Rhai, every `[]` does.").does(Body::Immediate(kopf::array)),
+    function("values", taking(&[required("index", Ty::Either(&[Ty::Class("Index"), Ty::Class("Store")]), "An index, such as `ctx.my_index`.")]).giving(Ty::Class("Store")), "Returns all values of an index, regardless of their keys.").does(Body::Immediate(kopf::values)),
+    function("sleep", taking(&[required("duration", Ty::Duration, "How long to wait.")]), "Suspends this handler for a while; other handlers run meanwhile.").does(Body::Waiting(kopf::sleep)),
     value("null", Ty::Any, "JSON's null: `ctx.patch.spec.field = kopf.null` deletes the field.").only(Language::Lua, "`()`"),
     function("execute", taking(&[]).with(EXECUTE), "Runs the sub-handlers of the running handler now, and waits for them; default: those that were declared.").does(Body::Waiting(declaring::execute)),
     function("set_default_lifecycle", taking(&[required("lifecycle", LIFECYCLE, "One of `kopf.lifecycles`, or a function.")]), "Sets which of the due handlers run first, for all objects. Call it at the top level of a script.").does(Body::Keeping(declaring::set_default_lifecycle)),
-    function("ConnectionInfo", taking(&[required("fields", Ty::Map, "`server` and the credentials, with Kopf's names, such as `token` or `ca_path`.")]).giving(Ty::Class("Login")), "Returns explicit credentials, as the result of an `on_login` handler.").does(Body::Immediate(functions::connection_info)),
+    function("ConnectionInfo", taking(&[required("fields", Ty::Map, "`server` and the credentials, with Kopf's names, such as `token` or `ca_path`.")]).giving(Ty::Class("Login")), "Returns explicit credentials, as the result of an `on_login` handler.").does(Body::Immediate(kopf::connection_info)),
     value("lifecycles", Ty::Class("Lifecycles"), "The orders in which due handlers can run."),
     value("ErrorsMode", Ty::Class("ErrorsModes"), "How unexpected errors of a handler can be treated, for the option `errors`."),
     value("on", Ty::Class("Declarations"), "The declaring functions by their short names: `kopf.on.create` is `kopf.on_create`."),

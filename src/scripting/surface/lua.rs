@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{Callback, CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty, ctx_class};
+use super::{
+    Callback, CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty,
+    ctx_class,
+};
 use crate::logic::handlers::handler::Kind;
 
 /// The start of the file.

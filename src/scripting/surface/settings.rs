@@ -1,7 +1,10 @@
 //! The settings as fields of `ctx.settings`, from their table.
 
 use super::{Item, Section, Shape, Spoken, Ty};
-use crate::logic::{configure::{self, TABLE}, text::{duration, size}};
+use crate::logic::{
+    configure::{self, TABLE},
+    text::{duration, size},
+};
 
 /// The documentation of a group, which marks it as one.
 pub(super) const GROUP: &str = "A group of settings.";

@@ -6,9 +6,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{limits::{self, ITEMS_MAX}, refused::{DEPTH_MAX, Refused, Room}};
-use crate::logic::background::indexing::Values;
+use super::{
+    limits::{self, ITEMS_MAX},
+    refused::{DEPTH_MAX, Refused, Room},
+};
 use crate::call::Index;
+use crate::logic::background::indexing::Values;
 
 /// What is left for one value.
 pub(crate) struct Account<'a> {

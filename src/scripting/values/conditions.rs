@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::logic::{object::conditions::{self, Change, Condition, Status}, change::patch::Transformation};
-use crate::ports::Clock;
 use crate::call::ObjectCause;
+use crate::logic::{
+    change::patch::Transformation,
+    object::conditions::{self, Change, Condition, Status},
+};
+use crate::ports::Clock;
 
 /// The most conditions that one call may set and remove: objects have a dozen.
 const CONDITIONS_MAX: usize = 100;

@@ -5,9 +5,20 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::scripting::{LoadError, host::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt}, functions::{Refusal, names::DELAY_DEFAULT, posting::{self, Described}}};
 use super::limits;
-use crate::logic::handlers::{declare::DeclareError, outcome::{Raised, RaisedKind}};
+use crate::logic::handlers::{
+    declare::DeclareError,
+    outcome::{Raised, RaisedKind},
+};
+use crate::scripting::{
+    LoadError,
+    functions::{
+        Refusal,
+        names::DELAY_DEFAULT,
+        posting::{self, Described},
+    },
+    host::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
+};
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";

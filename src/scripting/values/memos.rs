@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::limits;
-use crate::logic::handlers::outcome::Ended;
 use crate::call::{Document, Invocation, WeakDocument, entry_bytes};
+use crate::logic::handlers::outcome::Ended;
 
 /// Fewer notes than this are not worth to be looked through for memos that are gone.
 const NOTES_LEAST: usize = 64;

@@ -1,12 +1,20 @@
 //! What scripts and the host pass to each other, in neither language.
 
+pub(super) mod account;
+pub(crate) mod conditions;
+pub(super) mod errors;
+pub(super) mod limits;
+pub(super) mod memos;
+pub(super) mod refused;
+pub(super) mod stopped;
+pub(super) mod text;
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
-use crate::scripting::values::{errors::ErrorValue, memos::Memos, refused::Refused};
 use super::handles::AnyHandle;
 use crate::logic::handlers::declare::{Argument, Marker};
+use crate::scripting::values::{errors::ErrorValue, memos::Memos, refused::Refused};
 
 /// What the host returns to a script.
 pub(crate) enum HostValue {

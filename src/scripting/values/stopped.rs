@@ -13,10 +13,10 @@ use pin_project_lite::pin_project;
 use serde_json::Value;
 use tokio::time::{Sleep, sleep};
 
-use crate::scripting::functions::names;
 use super::text::did_you_mean;
-use crate::logic::background::stopping::{StopReason, StopReasons};
 use crate::call::{Stopped, Waiting};
+use crate::logic::background::stopping::{StopReason, StopReasons};
+use crate::scripting::functions::names;
 
 /// Longer waits end here; more than a century is a mistake, and not worth an overflow.
 pub(in crate::scripting) const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);

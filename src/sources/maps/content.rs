@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 
-use crate::sources::{self, Error};
 use crate::logic::object::Object;
+use crate::sources::{self, Error};
 
 /// The scripts of one `ConfigMap`.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -12,15 +12,17 @@ use futures::{
 use tokio::time;
 
 mod content;
+mod option;
 
 use self::content::Map;
+pub use self::option::MapOption;
 use super::Error;
-use crate::cli::{options::MapOption, report::Report};
 use crate::logic::object::{reason::EventType, resource::Resource};
 use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
-use crate::telemetry::{Health, HealthState};
 use crate::scripting::{Modules, Source};
 use crate::settings::Settings;
+use crate::sources::Problem;
+use crate::telemetry::{Health, HealthState};
 
 /// The name of the resource, as in settings.
 const CONFIGMAPS: &str = "configmaps";
@@ -62,7 +64,7 @@ impl Maps {
         cluster: &dyn Cluster,
         options: &[MapOption],
         settings: &Settings,
-    ) -> Result<Self, Report> {
+    ) -> Result<Self, Problem> {
         let resource = Arc::new(configmaps());
         let own = cluster.default_namespace();
         let health = Health::default();
@@ -93,7 +95,7 @@ impl Maps {
     }
 
     /// Waits until each request has been listed.
-    async fn first(&mut self) -> Result<(), Report> {
+    async fn first(&mut self) -> Result<(), Problem> {
         while self.wanted.iter().any(|it| !it.is_known) {
             let Some((index, event)) = self.streams.next().await else { break };
             let Some(wanted) = self.wanted.get_mut(index) else { continue };
@@ -106,11 +108,11 @@ impl Maps {
     }
 
     /// Returns why there is no response.
-    fn silence(&self) -> Report {
+    fn silence(&self) -> Problem {
         let parts = self.health.parts();
         let late = self.wanted.iter().find(|it| !it.is_known);
         let Some(option) = late.map(|it| &it.option) else {
-            return Report::failure("the ConfigMaps with scripts could not be read in time");
+            return Problem::new("the ConfigMaps with scripts could not be read in time");
         };
         let reason = parts.get(&option.to_string()).map(|it| it.text.clone()).unwrap_or_default();
         refused(option, &reason, None)
@@ -218,8 +220,8 @@ impl fmt::Debug for Maps {
     }
 }
 
-fn refused(option: &MapOption, reason: &str, error: Option<&ApiError>) -> Report {
-    let report = Report::failure(format!("cannot read {option}: {reason}"));
+fn refused(option: &MapOption, reason: &str, error: Option<&ApiError>) -> Problem {
+    let report = Problem::new(format!("cannot read {option}: {reason}"));
     let hint = match error {
         Some(error) if error.status == Some(403) => Some(
             "grant the operator's account the verbs list and watch on configmaps in this namespace",

@@ -10,13 +10,15 @@ use std::{ops::ControlFlow, sync::Arc};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-pub(in crate::cli) use self::report::ReloadReport;
-use crate::cli::report::Report;
-use crate::sources::{Attempt, Snapshot, Sources};
-use crate::logic::{generation::{Changes, Generation, Version}, change::registry::Registry};
+pub use self::report::ReloadReport;
+use crate::logic::{
+    change::registry::Registry,
+    generation::{Changes, Generation, Version},
+};
 use crate::ports::{Candidate, Clock, Rejection};
-use crate::telemetry::Health;
 use crate::scripting::{Prepared, ScriptHost, ScriptSet};
+use crate::sources::{Attempt, Problem, Snapshot, Sources};
+use crate::telemetry::Health;
 
 /// A set that changed while it was loaded is loaded again, so that it does not mix versions; but at most this many times.
 const MIXTURES_MAX: u32 = 5;
@@ -53,7 +55,7 @@ pub struct Parts {
 /// Why a set does not become a generation.
 enum Refusal {
     /// It is invalid: the reason is reported, and the next edit can fix it.
-    Wrong(Report),
+    Wrong(Problem),
     /// It changed while it was loaded.
     Mixture,
     /// It changed before its start-up handlers had ended.
@@ -142,7 +144,7 @@ impl Reloading {
         if self.sources.is_new(&now) && self.mixtures < MIXTURES_MAX {
             return Err(Refusal::Mixture);
         }
-        let prepared = prepared.map_err(|it| Refusal::Wrong(Report::of_scripts(&it)))?;
+        let prepared = prepared.map_err(|it| Refusal::Wrong(Problem::of_scripts(&it)))?;
         let (generation, scripts) = self.generation(prepared)?;
         self.report.waits(edited);
         let changes = self.propose(generation).await?;
@@ -153,7 +155,7 @@ impl Reloading {
     fn generation(&self, prepared: Prepared) -> Result<(Generation, ScriptSet), Refusal> {
         let Prepared { handlers, lifecycle, scripts } = prepared;
         let registry = Registry::new(handlers);
-        let registry = registry.map_err(|it| Refusal::Wrong(Report::failure(it.to_string())))?;
+        let registry = registry.map_err(|it| Refusal::Wrong(Problem::new(it.to_string())))?;
         let version = self.present.next_generation();
         Ok((Generation { version, ..Generation::new(registry, lifecycle) }, scripts))
     }
@@ -181,11 +183,11 @@ impl Reloading {
             Ok(Ok(changes)) => Ok(changes),
             Ok(Err(Rejection::Startup(problem))) => {
                 let hint = "see the errors of the startup handlers above";
-                Err(Refusal::Wrong(Report::failure(problem).with_hint(hint)))
+                Err(Refusal::Wrong(Problem::new(problem).with_hint(hint)))
             }
             Ok(Err(Rejection::Selector(problem))) => {
                 let hint = "it is asked about each resource of the cluster, and returns whether to serve it";
-                Err(Refusal::Wrong(Report::failure(problem).with_hint(hint)))
+                Err(Refusal::Wrong(Problem::new(problem).with_hint(hint)))
             }
             Ok(Err(Rejection::Withdrawn)) => Err(Refusal::Outdated),
             Ok(Err(Rejection::Ending)) | Err(_) => Err(Refusal::Ending),

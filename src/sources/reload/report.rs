@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::cli::{options::Note, report::Report};
 use crate::logic::generation::Changes;
 use crate::ports::Clock;
+use crate::sources::{Notice, Problem};
 use crate::telemetry::{Health, HealthState, ReloadLabels};
 
 /// The health part.
@@ -16,14 +16,14 @@ const PART: &str = "scripts";
 const TARGET: &str = "kopf.scripts";
 
 /// The reports of one operator, and the current state.
-pub(in crate::cli) struct ReloadReport {
+pub struct ReloadReport {
     health: Health,
     clock: Clock,
     generation: u64,
     /// When the current generation started.
     since: Timestamp,
     /// Why the last edit was rejected, if it was.
-    refusal: Option<Report>,
+    refusal: Option<Problem>,
     /// The edited scripts, while start-up handlers of the new generation run.
     waiting: Option<String>,
     /// Why changes cannot be detected at the moment.
@@ -31,11 +31,11 @@ pub(in crate::cli) struct ReloadReport {
 }
 
 /// Logs messages about watching.
-pub(super) fn log_notes(notes: &[Note]) {
+pub(super) fn log_notes(notes: &[Notice]) {
     for note in notes {
         match note {
-            Note::Info(text) => tracing::info!(target: TARGET, "{text}"),
-            Note::Warning(text) => tracing::warn!(target: TARGET, "{text}"),
+            Notice::Info(text) => tracing::info!(target: TARGET, "{text}"),
+            Notice::Warning(text) => tracing::warn!(target: TARGET, "{text}"),
         }
     }
 }
@@ -47,7 +47,7 @@ impl ReloadReport {
     }
 
     /// Reports the only generation: hot reload is disabled.
-    pub(in crate::cli) fn close(health: Health, clock: Clock) {
+    pub fn close(health: Health, clock: Clock) {
         ReloadReport::with(health, clock, vec!["hot reload is disabled (--no-reload)".to_owned()]);
     }
 
@@ -105,7 +105,7 @@ impl ReloadReport {
     }
 
     /// Reports a rejected edit. The same reason is not logged again: an editor that saves on every key would repeat it.
-    pub(super) fn rejected(&mut self, present: u64, edited: &str, report: &Report) {
+    pub(super) fn rejected(&mut self, present: u64, edited: &str, report: &Problem) {
         self.health.metrics().reloaded("rejected");
         if self.refusal.as_ref() != Some(report) {
             let edited = if edited.is_empty() { "the scripts" } else { edited };
@@ -163,10 +163,10 @@ impl ReloadReport {
 mod tests {
     use std::time::Duration;
 
-    use super::{ReloadReport, Report};
+    use super::{Problem, ReloadReport};
     use crate::logic::generation::Changes;
     use crate::ports::Clock;
-use crate::telemetry::{Health, HealthState, ReloadLabels};
+    use crate::telemetry::{Health, HealthState, ReloadLabels};
 
     fn report() -> (ReloadReport, Health) {
         let health = Health::default();
@@ -199,14 +199,14 @@ use crate::telemetry::{Health, HealthState, ReloadLabels};
     #[tokio::test(start_paused = true)]
     async fn the_last_rejection_is_reported_in_one_line_until_the_next_save() {
         let (mut report, health) = report();
-        report.rejected(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
+        report.rejected(1, "a.lua", &Problem::new("a.lua:3: no\n |\n3 | nonsense"));
         let refused =
             "generation 1 since 1970-01-01T00:00:00Z; the last edit was rejected: a.lua:3: no";
         assert_eq!(health_text(&health), refused);
         assert!(report.is_rejected());
         report.reverted(1);
         assert_eq!(health_text(&health), "generation 1 since 1970-01-01T00:00:00Z");
-        report.rejected(1, "a.lua", &Report::failure("worse"));
+        report.rejected(1, "a.lua", &Problem::new("worse"));
         report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
         assert!(!report.is_rejected());
         assert_eq!(count(&health, "rejected"), 2);

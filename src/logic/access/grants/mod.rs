@@ -1,6 +1,6 @@
 //! What scripts may access beyond their sandbox: nothing, unless it is granted.
 //!
-//! Pure: strings become rules, and rules answer questions. The caller is `scripting/library`, which also follows symlinks.
+//! Pure: strings become rules, and rules answer questions. The caller is `scripting/functions`, which also follows symlinks.
 
 mod environment;
 mod files;

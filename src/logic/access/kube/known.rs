@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use crate::logic::{text::nearest::nearest, object::resource::Resource, handlers::selector::{AnyName, Selector}};
+use crate::logic::{
+    handlers::selector::{AnyName, Selector},
+    object::resource::Resource,
+    text::nearest::nearest,
+};
 
 /// How a script refers to a resource.
 #[derive(Clone, Debug, PartialEq)]

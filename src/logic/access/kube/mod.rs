@@ -1,6 +1,6 @@
 //! The cluster as scripts use it: resolves resources and namespaces, explains rejections, decides when a wait is over.
 //!
-//! The requests are sent by `ports/kube.rs` and `cluster/`; the functions of scripts are in `scripting/library/kube`.
+//! The requests are sent by `ports/kube.rs` and `cluster/`; the functions of scripts are in `scripting/functions/kube`.
 
 mod advice;
 mod known;

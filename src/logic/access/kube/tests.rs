@@ -4,8 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Attempt, Change, DefaultNamespaces, Known, ListPart, Predicate, Reference, ResourceRef, StatusDetails, Subject, Unresolved, WatchCache, advice, one, read_list, read_object, selector, several, without_nulls};
-use crate::logic::{object::{Header, reason::EventType, resource::Resource}, handlers::selector::Selector};
+use super::{
+    Attempt, Change, DefaultNamespaces, Known, ListPart, Predicate, Reference, ResourceRef,
+    StatusDetails, Subject, Unresolved, WatchCache, advice, one, read_list, read_object, selector,
+    several, without_nulls,
+};
+use crate::logic::{
+    handlers::selector::Selector,
+    object::{Header, reason::EventType, resource::Resource},
+};
 
 fn resource(group: &str, plural: &str, kind: &str) -> Resource {
     Resource {

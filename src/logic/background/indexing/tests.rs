@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{Contribution, Failures, Key, Owner, Place, Table};
-use crate::logic::{object::Header, handlers::outcome::{Failure, Outcome}};
+use crate::logic::{
+    handlers::outcome::{Failure, Outcome},
+    object::Header,
+};
 
 fn owner(uid: &str) -> Owner {
     Owner::of(&Header { uid: Some(uid.into()), ..Header::default() })

@@ -10,7 +10,13 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::logic::{handlers::{handler::{Background, Handler, Kind}, outcome::{Effort, Outcome}}, text::nanos::Nanos};
+use crate::logic::{
+    handlers::{
+        handler::{Background, Handler, Kind},
+        outcome::{Effort, Outcome},
+    },
+    text::nanos::Nanos,
+};
 
 /// Minimum pause between two checks for a change: an idle time of zero must not cause a busy loop.
 const WATCH_PERIOD_MIN: Duration = Duration::from_millis(100);

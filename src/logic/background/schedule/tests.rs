@@ -2,8 +2,11 @@
 
 use serde_json::json;
 
-use crate::logic::handlers::{declare::{Argument, Declaration, declare}, function::{Function, ScriptId}};
 use super::*;
+use crate::logic::handlers::{
+    declare::{Argument, Declaration, declare},
+    function::{Function, ScriptId},
+};
 
 const DONE: Outcome = Outcome {
     last: true,

@@ -5,7 +5,13 @@
 use std::time::Duration;
 
 use super::{StopReason, StopReasons};
-use crate::logic::{handlers::{handler::Handler, outcome::{LogLevel, LogLine}}, text::python_text};
+use crate::logic::{
+    handlers::{
+        handler::Handler,
+        outcome::{LogLevel, LogLine},
+    },
+    text::python_text,
+};
 use crate::settings::Background;
 
 /// How long a handler may take to stop.

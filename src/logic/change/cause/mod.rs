@@ -10,7 +10,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use crate::logic::object::{corrupt::CorruptState, diff::{self, Diff}, diffbase, essence, fields, Object, reason::{EventType, Reason}};
+use crate::logic::object::{
+    Object,
+    corrupt::CorruptState,
+    diff::{self, Diff},
+    diffbase, essence, fields,
+    reason::{EventType, Reason},
+};
 use crate::settings::{FieldPath, Persistence};
 
 /// The facts that determine the reason.

@@ -14,7 +14,14 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::Value;
 
 use super::cause::Change;
-use crate::logic::{object::{fields, Object}, handlers::{function::{Function, ScriptId}, handler::{Callback, Criterion, Filters, Handler}}, text::json};
+use crate::logic::{
+    handlers::{
+        function::{Function, ScriptId},
+        handler::{Callback, Criterion, Filters, Handler},
+    },
+    object::{Object, fields},
+    text::json,
+};
 
 /// A question to a filter callback.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::logic::handlers::{declare::{Argument, Declaration, declare}, function::ScriptId, handler::Kind};
 use super::*;
+use crate::logic::handlers::{
+    declare::{Argument, Declaration, declare},
+    function::ScriptId,
+    handler::Kind,
+};
 
 fn callback(slot: u32) -> Callback {
     Callback::Function(Function::new(ScriptId(0), slot, ""))

@@ -88,7 +88,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::Authors;
-    use crate::logic::{object::conditions::Change, change::patch::{Patch, Transformation}};
+    use crate::logic::{
+        change::patch::{Patch, Transformation},
+        object::conditions::Change,
+    };
 
     fn patch(merge: &Value) -> Patch {
         Patch { merge: merge.as_object().cloned().unwrap(), ..Patch::default() }

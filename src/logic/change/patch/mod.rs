@@ -8,7 +8,15 @@ use std::{fmt, sync::Arc};
 use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 
-use crate::logic::{object::{conditions::Change, diff::{self, Diff, Scope}, fields}, handlers::function::Function, text::json};
+use crate::logic::{
+    handlers::function::Function,
+    object::{
+        conditions::Change,
+        diff::{self, Diff, Scope},
+        fields,
+    },
+    text::json,
+};
 
 mod authors;
 

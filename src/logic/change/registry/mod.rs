@@ -7,8 +7,14 @@ mod tests;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use crate::logic::{handlers::{handler::{Category, Handler, Kind}, selector::{Picks, Selector}}, object::resource::Resource};
 use super::selection::{Selected, without_repeats};
+use crate::logic::{
+    handlers::{
+        handler::{Category, Handler, Kind},
+        selector::{Picks, Selector},
+    },
+    object::resource::Resource,
+};
 use crate::settings::FieldPath;
 
 /// Handlers in the order of declaration.

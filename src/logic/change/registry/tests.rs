@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::logic::handlers::{declare::{Argument, Declaration, declare}, function::{Function, ScriptId}};
 use super::*;
+use crate::logic::handlers::{
+    declare::{Argument, Declaration, declare},
+    function::{Function, ScriptId},
+};
 
 fn handler(kind: Kind, slot: u32, resource: &[&str], field: Value) -> Handler {
     declare(Declaration {

@@ -18,7 +18,14 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::logic::{object::{corrupt::CorruptState, reason::Reason}, text::json, handlers::{outcome::Outcome, progress::{self, Record}}};
+use crate::logic::{
+    handlers::{
+        outcome::Outcome,
+        progress::{self, Record},
+    },
+    object::{corrupt::CorruptState, reason::Reason},
+    text::json,
+};
 use crate::settings::ProgressStorage;
 
 /// The records of one cause, in the order of the handlers.

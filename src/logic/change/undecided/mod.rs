@@ -14,7 +14,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use serde_json::Value;
 
 use super::cause::Change;
-use crate::logic::{handlers::handler::{Category, Handler, Mark}, object::reason::Reason};
+use crate::logic::{
+    handlers::handler::{Category, Handler, Mark},
+    object::reason::Reason,
+};
 
 /// A slow filter pauses for this many times its duration: so a handler uses at most about a tenth of the time of its object.
 pub const REST: u32 = 10;

@@ -5,7 +5,15 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{Failed, Undecided};
-use crate::logic::{change::cause::Change, handlers::{declare::{Argument, Declaration, declare}, function::{Function, ScriptId}, handler::{Handler, Kind}}, object::reason::Reason};
+use crate::logic::{
+    change::cause::Change,
+    handlers::{
+        declare::{Argument, Declaration, declare},
+        function::{Function, ScriptId},
+        handler::{Handler, Kind},
+    },
+    object::reason::Reason,
+};
 
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 

@@ -2,8 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::logic::{handlers::{function::Function, handler::{Category, Handler}, selector::{AnyName, Picks, Selector}}, text::nearest::nearest, change::registry::{Registry, ResourceHandlers}, object::resource::Resource};
 use super::inventory::CrdName;
+use crate::logic::{
+    change::registry::{Registry, ResourceHandlers},
+    handlers::{
+        function::Function,
+        handler::{Category, Handler},
+        selector::{AnyName, Picks, Selector},
+    },
+    object::resource::Resource,
+    text::nearest::nearest,
+};
 
 /// The choice, with warnings for the user.
 #[derive(Debug, Default)]

@@ -3,7 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::{Served, choose};
-use crate::logic::{handlers::{declare::{Argument, Declaration, declare}, function::{Function, ScriptId}, handler::Kind}, change::registry::Registry, object::resource::Resource};
+use crate::logic::{
+    change::registry::Registry,
+    handlers::{
+        declare::{Argument, Declaration, declare},
+        function::{Function, ScriptId},
+        handler::Kind,
+    },
+    object::resource::Resource,
+};
 
 fn resource(group: &str, plural: &str, verbs: &str) -> Resource {
     Resource {

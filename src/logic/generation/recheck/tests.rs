@@ -6,7 +6,21 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{CATEGORIES, Edit, Effect, NewHandlers, Recheck, effect, has_new, refilled};
-use crate::logic::{handlers::{declare::{Argument, Declaration, declare}, function::{Function, ScriptId}, handler::{Callback, Category, Criterion, Handler, Kind}, outcome::Outcome, selector::Selector}, generation::WaitingHandlers, object::{reason::Reason, resource::Resource}, change::{registry::{Registry, ResourceHandlers}, state::State}};
+use crate::logic::{
+    change::{
+        registry::{Registry, ResourceHandlers},
+        state::State,
+    },
+    generation::WaitingHandlers,
+    handlers::{
+        declare::{Argument, Declaration, declare},
+        function::{Function, ScriptId},
+        handler::{Callback, Category, Criterion, Handler, Kind},
+        outcome::Outcome,
+        selector::Selector,
+    },
+    object::{reason::Reason, resource::Resource},
+};
 
 fn handler(kind: Kind, code: u64, options: &[(&str, Value)]) -> Handler {
     let given = options.iter().map(|(key, it)| ((*key).to_owned(), Argument::Value(it.clone())));

@@ -1,8 +1,11 @@
 //! `kopf.execute({fns = …, handlers = …, lifecycle = …})`: reads which sub-handlers to run now.
 
-use super::super::{handler::{Callback, Kind}, lifecycle::{Chooser, Lifecycle}};
-use crate::logic::{text::nearest::nearest, handlers::function::Function};
+use super::super::{
+    handler::{Callback, Kind},
+    lifecycle::{Chooser, Lifecycle},
+};
 use super::{Argument, Declaration, DeclareError};
+use crate::logic::{handlers::function::Function, text::nearest::nearest};
 use serde_json::Value;
 
 /// The options of `kopf.execute`.

@@ -1,7 +1,7 @@
 //! The progress of one handler on one object.
 //!
-//! The contract is `tests/vectors/progress-records.json`. The progress of all handlers together is in `logic/change/state/`. Before: the
-//! [`Outcome`]s of calls. After: a patch of the object.
+//! The contract is `tests/vectors/progress-records.json`. The progress of all handlers together is in `logic/change/state/`.
+//! Before: the [`Outcome`]s of calls. After: a patch of the object.
 
 mod stamp;
 mod storage;
@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 pub use self::stamp::{format_stamp, parse_stamp, touch_stamp};
 pub use self::storage::{any, fetch, purge, store, touch};
-use crate::logic::{object::corrupt::CorruptState, text::json};
 use super::outcome::Outcome;
+use crate::logic::{object::corrupt::CorruptState, text::json};
 
 /// A start further in the future was written by a clock that was ahead; clocks of replicas may differ a little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);

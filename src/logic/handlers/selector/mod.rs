@@ -10,8 +10,12 @@ use std::fmt;
 
 pub use restrictions::{Restrictions, misspelled};
 
-use super::{declare::{Argument, DeclareError, Marker}, function::Function, handler::Callback};
-use crate::logic::{text::python_text, object::resource::Resource};
+use super::{
+    declare::{Argument, DeclareError, Marker},
+    function::Function,
+    handler::Callback,
+};
+use crate::logic::{object::resource::Resource, text::python_text};
 use crate::settings::EVERYTHING;
 
 /// A resource selector, parsed from a declaration.

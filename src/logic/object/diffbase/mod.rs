@@ -9,7 +9,7 @@ mod tests;
 use serde_json::{Map, Value};
 
 use super::{annotations, corrupt::CorruptState, fields};
-use crate::logic::{text::json, object::depth};
+use crate::logic::{object::depth, text::json};
 use crate::settings::DiffBaseStorage;
 
 /// Returns the stored essence; `None` if nothing was stored yet. A stored null counts as absent.

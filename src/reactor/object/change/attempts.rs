@@ -8,8 +8,15 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use crate::logic::{handlers::{handler::Handler, progress::Record}, change::{patch::{Authors, Patch, Transformation}, registry::ResourceHandlers, state::State}};
 use crate::call::SharedPatch;
+use crate::logic::{
+    change::{
+        patch::{Authors, Patch, Transformation},
+        registry::ResourceHandlers,
+        state::State,
+    },
+    handlers::{handler::Handler, progress::Record},
+};
 
 /// One attempt of a handler.
 #[derive(Clone, Debug)]

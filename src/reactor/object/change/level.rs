@@ -2,10 +2,29 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{ChangeContext, kwargs, subhandlers::{Descendants, SubhandlerRun}};
-use crate::handling::{asking::{ANSWER_MAX, FilterError, within}, run::Try};
-use crate::logic::{change::{cause::Change, filters::{Answers, Subject}, selection, state::{self, State}}, handlers::{function::Function, handler::Handler, lifecycle::{self, Chooser, Lifecycle}, outcome::{Outcome, Raised, RaisedKind}}};
+use super::{
+    ChangeContext, kwargs,
+    subhandlers::{Descendants, SubhandlerRun},
+};
 use crate::call::{Cause, ChangeCause, Children, ObjectCause, ObjectDetail};
+use crate::handling::{
+    asking::{ANSWER_MAX, FilterError, within},
+    run::Try,
+};
+use crate::logic::{
+    change::{
+        cause::Change,
+        filters::{Answers, Subject},
+        selection,
+        state::{self, State},
+    },
+    handlers::{
+        function::Function,
+        handler::Handler,
+        lifecycle::{self, Chooser, Lifecycle},
+        outcome::{Outcome, Raised, RaisedKind},
+    },
+};
 
 /// Handlers that see the same change and run one after another.
 #[derive(Clone, Copy)]

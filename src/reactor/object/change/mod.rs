@@ -1,7 +1,7 @@
 //! Handles a change of one object: plans, runs the due handlers, settles.
 //!
-//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/object/delivery.rs`. `level.rs` runs the handlers of one change, or the
-//! sub-handlers of one handler; `subhandlers.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
+//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/object/delivery.rs`. `level.rs` runs the handlers of one change, or
+//! the sub-handlers of one handler; `subhandlers.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
 
 mod attempts;
 mod level;
@@ -14,9 +14,16 @@ use std::sync::Arc;
 pub(in crate::reactor) use self::{attempts::Attempts, retry::Rate, settling::Settling};
 use self::{level::Level, subhandlers::Descendants};
 use super::{error::CycleError, memory::Memory, undecided::FilterContext};
-use crate::reactor::{generation::StreamContext, streams::{permits::WorkerPermit, queue::Queue}};
-use crate::logic::{change::{cause::Change, filters::Answers, plan, state::State}, handlers::{handler::Handler, outcome::LogLevel}, object::{Object, reason::Reason}};
 use crate::call::{ChangeCause, Logger, Memo, SharedPatch};
+use crate::logic::{
+    change::{cause::Change, filters::Answers, plan, state::State},
+    handlers::{handler::Handler, outcome::LogLevel},
+    object::{Object, reason::Reason},
+};
+use crate::reactor::{
+    generation::StreamContext,
+    streams::{permits::WorkerPermit, queue::Queue},
+};
 use crate::settings::FieldPath;
 
 /// The handling of one change.

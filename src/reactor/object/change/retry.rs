@@ -7,7 +7,16 @@ use tokio::time::{self, Instant};
 
 use super::{ChangeContext, Changing, Level};
 use crate::handling::asking::FilterRetries;
-use crate::logic::{change::{cause::Change, failed::Failed, filters::{Answers, Subject}, selection::{self, Certainty}}, object::{diff, reason::Reason}, handlers::{handler::Handler, outcome::LogLevel}};
+use crate::logic::{
+    change::{
+        cause::Change,
+        failed::Failed,
+        filters::{Answers, Subject},
+        selection::{self, Certainty},
+    },
+    handlers::{handler::Handler, outcome::LogLevel},
+    object::{diff, reason::Reason},
+};
 
 /// Limits how many objects start per second: an edit may affect thousands.
 #[derive(Debug, Default)]

@@ -5,9 +5,24 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{attempts::{Attempt, Attempts}, ids};
+use super::{
+    attempts::{Attempt, Attempts},
+    ids,
+};
 use crate::handling::run;
-use crate::logic::{change::{cause::Change, failed::Failed, settle::{self, Settlement}, state::State}, object::{corrupt::CorruptState, diffbase, reason::Reason}, handlers::{handler::Handler, outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind}}};
+use crate::logic::{
+    change::{
+        cause::Change,
+        failed::Failed,
+        settle::{self, Settlement},
+        state::State,
+    },
+    handlers::{
+        handler::Handler,
+        outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
+    },
+    object::{corrupt::CorruptState, diffbase, reason::Reason},
+};
 use crate::reactor::{generation::StreamContext, object::memory::Memory};
 
 /// A change whose handlers have been called.

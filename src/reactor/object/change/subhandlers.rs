@@ -5,9 +5,16 @@ use std::{collections::BTreeSet, sync::Arc};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{ids, level::Level};
-use crate::logic::{change::{filters::Answers, plan, state::State}, handlers::{handler::Handler, lifecycle::Chooser, outcome::{Ended, Raised, RaisedKind}}};
-use crate::ports::BoxFuture;
 use crate::call::{Invocation, Orders};
+use crate::logic::{
+    change::{filters::Answers, plan, state::State},
+    handlers::{
+        handler::Handler,
+        lifecycle::Chooser,
+        outcome::{Ended, Raised, RaisedKind},
+    },
+};
+use crate::ports::BoxFuture;
 use crate::reactor::object::error::CycleError;
 
 /// The ids of all sub-handlers below a handler, at any level. They are stored before any of their records, so that no record is

@@ -5,7 +5,11 @@ use std::{collections::VecDeque, num::NonZeroU64, sync::Arc};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::logic::{generation::{NewHandlers, Version}, object::{Object, reason::EventType}, change::order};
+use crate::logic::{
+    change::order,
+    generation::{NewHandlers, Version},
+    object::{Object, reason::EventType},
+};
 use crate::ports::{BoxFuture, NewerEvents};
 
 /// Maximum number of waiting events of one object with handlers of raw events.

@@ -26,10 +26,19 @@ use rustls::{
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use super::{reach::{Reach, check_host}, request::{Request, web_url}, trouble::{failed, unreached}};
+use super::{
+    reach::{Reach, check_host},
+    request::{Request, web_url},
+    trouble::{failed, unreached},
+};
 use crate::logic::access::grants::Access;
 use crate::ports::BoxFuture;
-use crate::scripting::functions::{Call, types::{Datum, Failure, Outcome}, call::aside, tree};
+use crate::scripting::functions::{
+    Call,
+    call::aside,
+    tree,
+    types::{Datum, Failure, Outcome},
+};
 
 /// Requests of one script at the same time, because their answers are in memory; others wait for their turn.
 const TOGETHER_MAX: usize = 32;

@@ -11,9 +11,11 @@ mod tests;
 mod trouble;
 
 pub(super) use self::exchange::Web;
-use crate::scripting::functions::types::{Body, Function, Library, Outcome, Parameter, Type, optional, required};
 use super::Call;
 use crate::ports::BoxFuture;
+use crate::scripting::functions::types::{
+    Body, Function, Library, Outcome, Parameter, Type, optional, required,
+};
 
 const URL: Parameter = required("url", Type::Name, "The URL with its scheme, http or https.");
 pub(super) const LIBRARY: Library = Library {

@@ -14,7 +14,10 @@ use http::{
 };
 use serde_json::Value;
 
-use crate::scripting::{functions::{Call, types::Failure, url}, values::text::shown};
+use crate::scripting::{
+    functions::{Call, types::Failure, url},
+    values::text::shown,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const REDIRECTS: (usize, usize) = (5, 20);

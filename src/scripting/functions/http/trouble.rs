@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rustls::{CertificateError, Error as TlsError, pki_types::UnixTime};
 use serde_json::Value;
 
-use crate::scripting::functions::{types::Failure, Refusal};
+use crate::scripting::functions::{Refusal, types::Failure};
 
 /// There is no answer: an error value as those of servers, with the reason in one word.
 pub(super) fn unreached(reason: &str, message: String) -> Failure {

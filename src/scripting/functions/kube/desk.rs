@@ -5,10 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use crate::logic::{handlers::{declare::Argument, selector::Selector}, access::kube::{Attempt, DefaultNamespaces, Reference, ResourceRef, advice, one, read_object, several}, object::resource::Resource};
-use crate::ports::{ApiError, Demand, ErrorClass, Kube, LookupError, Verb};
 use crate::call::{Cause, Invocation, Stopped};
-use crate::scripting::functions::{Call, types::Failure, Refusal};
+use crate::logic::{
+    access::kube::{
+        Attempt, DefaultNamespaces, Reference, ResourceRef, advice, one, read_object, several,
+    },
+    handlers::{declare::Argument, selector::Selector},
+    object::resource::Resource,
+};
+use crate::ports::{ApiError, Demand, ErrorClass, Kube, LookupError, Verb};
+use crate::scripting::functions::{Call, Refusal, types::Failure};
 
 /// The class of errors of the cluster, as the log names it.
 const CLASS: &str = "KubeError";

@@ -6,7 +6,9 @@ mod reading;
 mod watching;
 mod writing;
 
-use crate::scripting::functions::types::{Body, Function, Library, Parameter, Type, optional, required};
+use crate::scripting::functions::types::{
+    Body, Function, Library, Parameter, Type, optional, required,
+};
 
 pub(super) const LIBRARY: Library = Library {
     name: "kube",

@@ -5,9 +5,18 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, Spot, failed, option, selected};
-use crate::logic::{text::{duration, size}, access::kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector}, object::resource::Resource};
+use crate::logic::{
+    access::kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector},
+    object::resource::Resource,
+    text::{duration, size},
+};
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
-use crate::scripting::functions::{Call, types::{Failure, Outcome}, call::aside, passage::Passage};
+use crate::scripting::functions::{
+    Call,
+    call::aside,
+    passage::Passage,
+    types::{Failure, Outcome},
+};
 
 /// The most objects of one answer, as kubectl has it.
 const CHUNK: u64 = 500;

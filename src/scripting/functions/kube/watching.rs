@@ -9,11 +9,22 @@ use futures::{
 use serde_json::{Value, json};
 use tokio::time::{self, Instant};
 
-use super::{desk::{Desk, Spot, failed, object, option, selected}, reading::selectors};
-use crate::logic::{text::duration, access::kube::{Attempt, Change, Predicate, Reference, Subject, WatchCache, without_nulls}, object::{Object, reason::EventType, resource::Resource}, handlers::selector::Restrictions};
-use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, Verb};
+use super::{
+    desk::{Desk, Spot, failed, object, option, selected},
+    reading::selectors,
+};
 use crate::call::Stopped;
-use crate::scripting::functions::{Call, types::{Datum, Failure, Flow, Outcome}};
+use crate::logic::{
+    access::kube::{Attempt, Change, Predicate, Reference, Subject, WatchCache, without_nulls},
+    handlers::selector::Restrictions,
+    object::{Object, reason::EventType, resource::Resource},
+    text::duration,
+};
+use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, Verb};
+use crate::scripting::functions::{
+    Call,
+    types::{Datum, Failure, Flow, Outcome},
+};
 
 /// How long `kube.wait` waits if it is not told, as kubectl does.
 const WAIT: Duration = Duration::from_secs(30);

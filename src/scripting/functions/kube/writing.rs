@@ -2,10 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{desk::{Desk, Spot, failed, intent, is_dry, option}, reading::pod};
-use crate::logic::{text::duration, access::kube::{Attempt, Reference}};
+use super::{
+    desk::{Desk, Spot, failed, intent, is_dry, option},
+    reading::pod,
+};
+use crate::logic::{
+    access::kube::{Attempt, Reference},
+    text::duration,
+};
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
-use crate::scripting::functions::{Call, types::{Failure, Outcome}};
+use crate::scripting::functions::{
+    Call,
+    types::{Failure, Outcome},
+};
 
 /// Content types.
 const JSON: &str = "application/json";

@@ -16,7 +16,12 @@ use serde_json::{Map, Value, json};
 pub(super) use self::pattern::Patterns;
 use self::{pattern::Pattern, search::Search, threads::Groups};
 use super::{Call, bounds};
-use crate::scripting::{functions::types::{Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required}, values::limits};
+use crate::scripting::{
+    functions::types::{
+        Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required,
+    },
+    values::limits,
+};
 
 const PATTERN: Parameter = required(
     "pattern",

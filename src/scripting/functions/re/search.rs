@@ -10,8 +10,11 @@ use regex_automata::{
     util::iter::Searcher,
 };
 
-use super::{pattern::{Pattern, Stepwise}, threads::{self, Groups, Place}};
-use crate::scripting::functions::{types::Failure, pace};
+use super::{
+    pattern::{Pattern, Stepwise},
+    threads::{self, Groups, Place},
+};
+use crate::scripting::functions::{pace, types::Failure};
 
 /// Bytes of a text, times the size of the pattern, that are searched at once: some milliseconds at most.
 const AT_ONCE: usize = 1 << 24;

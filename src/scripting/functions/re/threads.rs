@@ -10,7 +10,7 @@ use regex_automata::{
     util::primitives::StateID,
 };
 
-use crate::scripting::functions::{types::Failure, pace};
+use crate::scripting::functions::{pace, types::Failure};
 
 /// Numbers that all ways may keep together: where their groups begin and end.
 const KEPT_MAX: usize = 1 << 20;

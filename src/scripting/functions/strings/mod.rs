@@ -7,7 +7,12 @@ use std::cell::{Cell, RefCell};
 use serde_json::Value;
 
 use super::{Call, bounds, pace};
-use crate::scripting::{functions::types::{Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required}, values::limits};
+use crate::scripting::{
+    functions::types::{
+        Failure, Function, Library, Outcome, Parameter, Type, immediate, optional, required,
+    },
+    values::limits,
+};
 
 const TEXT: Parameter = required("text", Type::Text, "The string; it is not changed.");
 const PART: Parameter = required("part", Type::Text, "The string to find.");

@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::{TEXT, immediate, optional, required};
-use crate::scripting::functions::{Call, types::{Failure, Function, Outcome, Parameter, Type}};
+use crate::scripting::functions::{
+    Call,
+    types::{Failure, Function, Outcome, Parameter, Type},
+};
 
 /// The longest label of DNS, and the longest name of most objects.
 const LABEL_MAX: usize = 63;

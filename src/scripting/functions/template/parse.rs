@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::scripting::functions::{types::Failure, did_you_mean, pace};
+use crate::scripting::functions::{pace, types::Failure};
+use crate::scripting::values::text::did_you_mean;
 
 /// How deep conditions and loops may be nested.
 const DEPTH_MAX: usize = 32;

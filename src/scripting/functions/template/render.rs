@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::parse::{Condition, Expression, Operand, Part};
 use crate::logic::text::json::truthy;
-use crate::scripting::{functions::{types::Failure, bounds::equal, pace, yaml}, values::{limits, text}};
+use crate::scripting::{
+    functions::{bounds::equal, pace, types::Failure, yaml},
+    values::{limits, text},
+};
 
 /// The most parts that are filled in, those of loops each time.
 const STEPS_MAX: usize = 1_000_000;

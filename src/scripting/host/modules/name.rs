@@ -56,7 +56,7 @@ pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
 /// The library that is meant by `kopf/json`; a name without `kopf/` may also mean a file of the script.
 pub(crate) fn library_of(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix(LIBRARIES)?.strip_prefix('/')?;
-    library::find(name).map(|it| it.name)
+    functions::find(name).map(|it| it.name)
 }
 
 fn of_library(name: &str) -> Problem {
@@ -64,7 +64,7 @@ fn of_library(name: &str) -> Problem {
         return Problem::Refused("`kopf` is there without being loaded".into());
     }
     let wanted = name.trim_start_matches("./").strip_prefix("kopf/").unwrap_or(name);
-    let known = library::LIBRARIES.iter().map(|it| it.name);
+    let known = functions::LIBRARIES.iter().map(|it| it.name);
     let near = did_you_mean(wanted, known, "kopf/");
     Problem::Missing(format!(
         "names below kopf/ are those of the built-in library, which has no {wanted}{near}"

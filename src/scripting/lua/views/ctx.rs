@@ -13,9 +13,13 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{Viewing, logger::LoggerView};
-use crate::logic::object::Object;
 use crate::call::Invocation;
-use crate::scripting::{handles::ctx::{self, Kwarg}, lua::{push::Style, world::World}, values::text};
+use crate::logic::object::Object;
+use crate::scripting::{
+    handles::ctx::{self, Kwarg},
+    lua::{push::Style, world::World},
+    values::text,
+};
 
 /// The part that is equal to itself whenever it is made, and in the hands of thousands that have looked at no other.
 const STOPPED: &str = "stopped";

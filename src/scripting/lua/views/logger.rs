@@ -5,9 +5,9 @@ use mlua::{
 };
 use serde_json::{Map, Value};
 
-use crate::logic::handlers::outcome::LogLevel;
 use crate::call::Logger;
-use crate::scripting::{values::limits, lua::world::World, functions::names};
+use crate::logic::handlers::outcome::LogLevel;
+use crate::scripting::{functions::names, lua::world::World, values::limits};
 
 /// The logger of one call.
 pub(super) struct LoggerView(pub(super) Logger);

@@ -15,7 +15,18 @@ use serde_json::Value;
 pub(super) use self::ctx::CtxView;
 use super::{push::Style, world::World};
 use crate::call::Index;
-use crate::scripting::{values::{account::Account, errors::ErrorValue, memos::Memos, refused::Refused, stopped, HostValue, Key, Passed}, handles::{AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use, Wrap, for_each_type}, functions::names, surface::Language};
+use crate::scripting::{
+    functions::names,
+    handles::{
+        AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use, Wrap,
+        for_each_type,
+    },
+    surface::Language,
+    values::{
+        HostValue, Key, Passed, account::Account, errors::ErrorValue, memos::Memos,
+        refused::Refused, stopped,
+    },
+};
 
 /// A handle as a value of the language.
 ///

@@ -6,9 +6,35 @@ use rhai::{Dynamic, Engine, FLOAT, FnPtr, INT, ImmutableString, Module, NativeCa
 use serde_json::Value;
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome, library::library_name};
-use crate::logic::handlers::{declare::{Argument as Part, DeclareError}, function::Function};
 use crate::call::Invocation;
-use crate::scripting::{functions::{declaring::TopLevel, kopf::{Argument, Caller, Done, HostFunction, Visit, place_of}, names::{self, MARKERS, Words}, posting::Described}, values::{errors::{ErrorValue, Failed}, stopped::SLEEP_MAX, Filter}, handles::{AnyHandle, Kind}, rhai::{context::Ctx, control::{self, handed, own}, errors::{described, problem, raise}, handles::{self, RhaiPassed, native}, present, script::Shared, value::{plain, text}, view::View}};
+use crate::logic::handlers::{
+    declare::{Argument as Part, DeclareError},
+    function::Function,
+};
+use crate::scripting::{
+    functions::{
+        declaring::TopLevel,
+        kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
+        names::{self, MARKERS, Words},
+        posting::Described,
+    },
+    handles::{AnyHandle, Kind},
+    rhai::{
+        context::Ctx,
+        control::{self, handed, own},
+        errors::{described, problem, raise},
+        handles::{self, RhaiPassed, native},
+        present,
+        script::Shared,
+        value::{plain, text},
+        view::View,
+    },
+    values::{
+        Filter,
+        errors::{ErrorValue, Failed},
+        stopped::SLEEP_MAX,
+    },
+};
 
 /// The functions below `kopf`, and those below `kopf.on`.
 pub(super) fn functions(shared: &Arc<Shared>) -> [Vec<HostFn>; 2] {

@@ -1,4 +1,4 @@
-//! The libraries, as `env::get` and as `env.get`: see `scripting/library`.
+//! The libraries, as `env::get` and as `env.get`: see `scripting/functions`.
 //!
 //! Rhai finds a method by its name and the type of its receiver, and all libraries are of one type: a method that several of
 //! them have asks its receiver which one is meant.
@@ -15,7 +15,20 @@ use rhai::{
 use serde_json::Value;
 
 use super::{HostFn, Outcome as Called, streams::Stream};
-use crate::scripting::{values::errors::{ErrorValue, Failed}, functions::{self, types::{Body, Datum, Failure, Function, Library, Outcome}, Call, Given, LIBRARIES, Pace, Shape, Surroundings, embedded}, rhai::{context, control, errors::{problem, raise}, present, script::EXPRESSION_DEPTHS_MAX, value::{plain, to_refusable}}};
+use crate::scripting::{
+    functions::{
+        self, Call, Given, LIBRARIES, Pace, Shape, Surroundings, embedded,
+        types::{Body, Datum, Failure, Function, Library, Outcome},
+    },
+    rhai::{
+        context, control,
+        errors::{problem, raise},
+        present,
+        script::EXPRESSION_DEPTHS_MAX,
+        value::{plain, to_refusable},
+    },
+    values::errors::{ErrorValue, Failed},
+};
 
 /// The value of a variable such as `env`.
 #[derive(Clone, Copy)]
@@ -23,7 +36,7 @@ struct Handle(&'static Library);
 
 /// The library of this name, as a value.
 pub(in crate::scripting::rhai) fn value(name: &str) -> Option<Dynamic> {
-    library::find(name).map(|it| Dynamic::from(Handle(it)))
+    functions::find(name).map(|it| Dynamic::from(Handle(it)))
 }
 
 /// Whether a value is one of the libraries.
@@ -50,7 +63,7 @@ pub(in crate::scripting::rhai) fn misused(
     };
     let told = |library| too_many(library).unwrap_or_else(|| library.unknown(name));
     if owner != HANDLE {
-        return library::find(owner).map(told);
+        return functions::find(owner).map(told);
     }
     let is_in_line = |it: &&Library| line.contains(&format!("{}.{name}(", it.name));
     let all: Vec<_> = LIBRARIES.iter().filter(is_in_line).map(told).collect();

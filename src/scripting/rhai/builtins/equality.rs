@@ -3,7 +3,10 @@
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, NativeCallContext};
 
 use super::Outcome;
-use crate::scripting::{values::refused::DEPTH_MAX, rhai::{control::step, errors::problem}};
+use crate::scripting::{
+    rhai::{control::step, errors::problem},
+    values::refused::DEPTH_MAX,
+};
 
 /// Replaces the functions. All of them only look, also at constants.
 pub(super) fn register(engine: &mut Engine) {

@@ -3,7 +3,10 @@
 use rhai::{Array, Blob, Dynamic, Engine, INT};
 
 use super::{LIST, Outcome, TEXT, too_large};
-use crate::scripting::{values::limits::ITEMS_MAX, rhai::control::{rooms, step}};
+use crate::scripting::{
+    rhai::control::{rooms, step},
+    values::limits::ITEMS_MAX,
+};
 
 /// Replaces the functions.
 pub(super) fn register(engine: &mut Engine) {

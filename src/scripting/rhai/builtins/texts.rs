@@ -5,7 +5,10 @@ use std::ops::{Range, RangeInclusive};
 use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString};
 
 use super::{LIST, Outcome, TEXT, too_large};
-use crate::scripting::{values::limits::ITEMS_MAX, rhai::control::{reserve, rooms, step}};
+use crate::scripting::{
+    rhai::control::{reserve, rooms, step},
+    values::limits::ITEMS_MAX,
+};
 
 /// What a piece of a text takes at most beside its characters: a value and what it points to.
 const BYTES_PER_PIECE: usize = 80;

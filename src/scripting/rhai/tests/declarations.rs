@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::{Fixture, refusal, try_load};
-use crate::logic::{change::filters::Question, handlers::handler::{Callback, Criterion, Handler, Kind}};
+use crate::logic::{
+    change::filters::Question,
+    handlers::handler::{Callback, Criterion, Handler, Kind},
+};
 
 async fn declared(text: &str) -> Vec<Handler> {
     try_load(text).await.unwrap_or_else(|error| panic!("{error:?}")).handlers

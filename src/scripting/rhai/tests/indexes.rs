@@ -5,8 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Fixture;
-use crate::logic::{background::indexing::{Contribution, Key, Owner}, object::Header, handlers::outcome::Ended};
 use crate::call::{CallServices, Indexes};
+use crate::logic::{
+    background::indexing::{Contribution, Key, Owner},
+    handlers::outcome::Ended,
+    object::Header,
+};
 
 /// An index `idx` with these items, each of an object of its own.
 fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<CallServices> {

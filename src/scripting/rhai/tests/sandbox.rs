@@ -5,9 +5,15 @@ use std::{sync::mpsc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{Fixture, load, problem, refusal, run, source, terms};
-use crate::logic::handlers::{function::ScriptId, outcome::{Ended, RaisedKind}};
 use crate::call::Document;
-use crate::scripting::{Placement, Terms, rhai::runner::{RunError, Runner}};
+use crate::logic::handlers::{
+    function::ScriptId,
+    outcome::{Ended, RaisedKind},
+};
+use crate::scripting::{
+    Placement, Terms,
+    rhai::runner::{RunError, Runner},
+};
 
 const KIB: usize = 1 << 10;
 

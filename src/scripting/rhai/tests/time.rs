@@ -11,7 +11,13 @@ use tokio::{
 
 use super::{Fixture, load, source};
 use crate::logic::handlers::{function::ScriptId, outcome::Ended};
-use crate::scripting::{Placement, rhai::{control::{Abort, progress}, runner::{RunError, Runner}}};
+use crate::scripting::{
+    Placement,
+    rhai::{
+        control::{Abort, progress},
+        runner::{RunError, Runner},
+    },
+};
 
 #[tokio::test(start_paused = true)]
 async fn two_handlers_sleep_side_by_side_in_no_time() {

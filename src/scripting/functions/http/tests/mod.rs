@@ -15,8 +15,13 @@ use ::base64::{Engine as _, engine::general_purpose::STANDARD};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-use crate::logic::{handlers::function::ScriptId, access::grants::{Access, Grants, Permission}};
-use crate::scripting::{LoadError, Placement, Source, Terms, functions::script_tests::checks, lua, rhai};
+use crate::logic::{
+    access::grants::{Access, Grants, Permission},
+    handlers::function::ScriptId,
+};
+use crate::scripting::{
+    LoadError, Placement, Source, Terms, functions::script_tests::checks, lua, rhai,
+};
 
 /// Answers each request by its path, for as long as the test runs; over TLS if that is given.
 fn serve(tls: Option<Arc<ServerConfig>>) -> u16 {
