@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::logic::{
     handlers::{
@@ -14,9 +14,9 @@ use crate::logic::{
     text::duration,
 };
 use crate::scripting::{
-    functions::kopf::HostFunction,
+    functions::kopf::{Argument, HostFunction},
     surface::{Language, OTHERS, Signature, Surface},
-    values::text::did_you_mean,
+    values::{limits, text::did_you_mean},
 };
 
 /// One declaring function.
@@ -326,6 +326,29 @@ pub(crate) const LOG_METHODS: [(&str, LogLevel); 5] = [
     ("warn", LogLevel::Warning),
     ("error", LogLevel::Error),
 ];
+
+/// Returns the structured fields of a line of the log; `None` if the value has none. The line is worth more than they: in the place of
+/// what JSON cannot hold, it is said why.
+pub(crate) fn log_fields(value: &dyn Argument) -> Option<Map<String, Value>> {
+    match value.read() {
+        Ok(Value::Object(fields)) => return Some(limits::cut_fields(fields)),
+        Ok(_) => return None,
+        Err(refused) if refused.is_bound() => {
+            let told = refused.at("the fields");
+            return Some(Map::from_iter([("fields_left_out".to_owned(), told.into())]));
+        }
+        Err(_) => {}
+    }
+    let mut fields = Map::new();
+    let visited = value.visit(&mut |name, value| {
+        if let Some(name) = name {
+            let field = value.read().unwrap_or_else(|it| it.at(name).into());
+            fields.insert(name.to_owned(), field);
+        }
+        Ok(())
+    });
+    visited.is_ok().then(|| limits::cut_fields(fields))
+}
 
 /// A duration as scripts write it; null is none. The error says what is expected.
 pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     gauge::{self, Noticed},
     raised,
-    world::Limits,
+    world::{Limits, World},
 };
 use crate::scripting::{
     functions::Pace,
@@ -302,8 +302,9 @@ impl Meter {
             }
             if let Some(abort) = present.aborted {
                 if self.place.borrow().is_empty() {
-                    let place = lua.traceback(None, 0).map(|it| it.to_string_lossy());
-                    self.place.replace(place.unwrap_or_default());
+                    let world = World::of(lua)?;
+                    let place = world.traceback.get().map(|it| it.call::<String>(()));
+                    self.place.replace(place.and_then(Result::ok).unwrap_or_default());
                 }
                 // Stays armed: a script that catches the error gets the next one at its next step.
                 return Err(self.error(abort));

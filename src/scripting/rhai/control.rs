@@ -78,6 +78,10 @@ pub(super) enum Abort {
     Leaking,
     /// Nobody waits for the result any more.
     Cancelled,
+    /// A text is longer than this.
+    TooLong(usize),
+    /// A list or a map, as it is called, has more items than it may have.
+    TooMany(&'static str),
 }
 
 /// What the calls of one script share.

@@ -4,10 +4,7 @@ use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
 use serde_json::Value;
 
 use super::{api, control::Abort, runner::RunError, value::text};
-use crate::logic::handlers::{
-    declare::DeclareError,
-    outcome::{Raised, RaisedKind},
-};
+use crate::logic::handlers::{declare::DeclareError, outcome::Raised};
 use crate::scripting::{
     LoadError,
     functions::{names, posting::Described},
@@ -48,19 +45,6 @@ impl Sources {
     /// Of a script with these limits, without a text yet.
     pub(super) fn new(limits: Sandbox) -> Self {
         Sources { texts: Texts::default(), limits }
-    }
-
-    /// The limit that was reached, if that is the cause.
-    fn limit(&self, cause: &EvalAltResult) -> Option<String> {
-        if let EvalAltResult::ErrorStackOverflow(..) = cause {
-            return Some(limits::too_deep_calls(self.limits.call_depth));
-        }
-        let EvalAltResult::ErrorDataTooLarge(what, _) = cause else { return None };
-        Some(match what.as_str() {
-            "Length of string" => limits::too_long_text(self.limits.string_size),
-            "Size of object map" => limits::too_many_items("a map", limits::ITEMS_MAX),
-            _ => limits::too_many_items("a list", limits::ITEMS_MAX),
-        })
     }
 
     /// A value that a handler gives to the host, if it is not too large.
@@ -134,7 +118,7 @@ impl Trail {
         let told = if let Some(error) = self.thrown::<ErrorValue>() {
             told.of_value(error)
         } else if let Some(abort) = self.thrown() {
-            told.of_aborted(describe(abort))
+            ended(told, abort)
         } else if let Some(DeclareError { message, hint }) = self.thrown() {
             ScriptError { message, hint, ..told }
         } else {
@@ -165,8 +149,8 @@ impl Trail {
 
     /// The text of the cause.
     fn message(&self, sources: &Sources) -> String {
-        if let Some(limit) = sources.limit(&self.cause) {
-            return limit;
+        if let EvalAltResult::ErrorStackOverflow(..) = self.cause {
+            return limits::too_deep_calls(sources.limits.call_depth);
         }
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause {
             return text(value);
@@ -321,7 +305,7 @@ pub(super) fn place_of_abort(
         return aborted(abort);
     }
     let error = Trail::of(error, file).taken_apart(sources);
-    error.of_aborted(describe(abort)).into_raised(&sources.texts)
+    ended(error, abort).into_raised(&sources.texts)
 }
 
 /// A job that gave no result.
@@ -340,10 +324,24 @@ pub(super) fn of_value(message: String) -> Raised {
     Raised { kind, message, trace: None }
 }
 
-/// What an abort means for its handler: no fault of its logic, so it is tried again later.
+/// What an abort means for its handler: no fault of its logic, so it is tried again later; a value that is too large is one.
 pub(super) fn aborted(abort: Abort) -> Raised {
-    let kind = RaisedKind::Aborted(Some(names::DELAY_DEFAULT));
-    Raised { kind, message: describe(abort), trace: None }
+    let ScriptError { kind, message, .. } = ended(ScriptError::new(None, String::new()), abort);
+    Raised { kind, message, trace: None }
+}
+
+/// The same error, with what ended the call.
+fn ended(error: ScriptError, abort: Abort) -> ScriptError {
+    let message = describe(abort);
+    match abort {
+        Abort::TooLong(_) | Abort::TooMany(_) => {
+            let ScriptError { position, stack, .. } = error;
+            ScriptError { position, stack, ..ScriptError::new(None, message) }
+        }
+        Abort::Exhausted(_) | Abort::Full(_) | Abort::Leaking | Abort::Cancelled => {
+            error.of_aborted(message)
+        }
+    }
 }
 
 /// What ended a call.
@@ -353,6 +351,8 @@ pub(super) fn describe(abort: Abort) -> String {
         Abort::Exhausted(limit) => limits::computed_too_long(limit),
         Abort::Full(limit) => limits::too_much_memory(limit),
         Abort::Leaking => limits::leaking(),
+        Abort::TooLong(limit) => limits::too_long_text(limit),
+        Abort::TooMany(what) => limits::too_many_items(what, limits::ITEMS_MAX),
     }
 }
 

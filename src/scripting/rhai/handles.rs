@@ -306,21 +306,26 @@ fn register_items<H: HandleType>(engine: &mut Engine) {
         .register_fn("is_empty", |it: Held<H>| it.0.len() == 0)
         .register_iterator::<Held<H>>();
     for (name, is) in [("==", true), ("!=", false)] {
-        engine
-            .register_fn(name, move |it: Held<H>, (): ()| it.0.is_absent() == is)
-            .register_fn(name, move |a: Held<H>, b: Held<H>| {
-                (a.0.is(&b.0) || a.reads_as(&Dynamic::from(b))) == is
-            })
-            .register_fn(name, move |a: Held<H>, b: Map| a.reads_as(&b.into()) == is)
-            .register_fn(name, move |a: Held<H>, b: Array| a.reads_as(&b.into()) == is)
-            .register_fn(name, move |a: Map, b: Held<H>| b.reads_as(&a.into()) == is)
-            .register_fn(name, move |a: Array, b: Held<H>| b.reads_as(&a.into()) == is);
+        engine.register_fn(name, move |it: Held<H>, (): ()| it.0.is_absent() == is);
     }
+    register_equality::<Held<H>>(engine, |a, b| {
+        let is_same = b.read_lock::<Held<H>>().is_some_and(|it| a.0.is(&it.0));
+        is_same || same(&Dynamic::from(a.clone()), b)
+    });
 }
 
-impl<H: HandleType> Held<H> {
-    fn reads_as(&self, value: &Dynamic) -> bool {
-        same(&Dynamic::from(self.clone()), value)
+/// Teaches an engine to compare a value with others of its type, and with lists and maps.
+pub(super) fn register_equality<T: Clone + Send + Sync + 'static>(
+    engine: &mut Engine,
+    equal: fn(&T, &Dynamic) -> bool,
+) {
+    for (name, is) in [("==", true), ("!=", false)] {
+        engine
+            .register_fn(name, move |a: T, b: T| equal(&a, &Dynamic::from(b)) == is)
+            .register_fn(name, move |a: T, b: Map| equal(&a, &b.into()) == is)
+            .register_fn(name, move |a: T, b: Array| equal(&a, &b.into()) == is)
+            .register_fn(name, move |a: Map, b: T| equal(&b, &a.into()) == is)
+            .register_fn(name, move |a: Array, b: T| equal(&b, &a.into()) == is);
     }
 }
 

@@ -228,15 +228,9 @@ pub(super) fn same(a: &Dynamic, b: &Dynamic) -> bool {
 
 /// Makes lists and maps print as compact JSON, as views do.
 pub(super) fn register(engine: &mut Engine) {
-    let of_array = |it: Array| text(&Dynamic::from_array(it));
-    let of_map = |it: Map| text(&Dynamic::from_map(it));
-    engine
-        .register_fn("to_string", of_array)
-        .register_fn("print", of_array)
-        .register_fn("debug", of_array)
-        .register_fn("to_debug", of_array)
-        .register_fn("to_string", of_map)
-        .register_fn("print", of_map)
-        .register_fn("debug", of_map)
-        .register_fn("to_debug", of_map);
+    for name in ["to_string", "print", "debug", "to_debug"] {
+        engine
+            .register_fn(name, |it: Array| text(&Dynamic::from_array(it)))
+            .register_fn(name, |it: Map| text(&Dynamic::from_map(it)));
+    }
 }

@@ -2,7 +2,7 @@
 
 use rhai::{Array, Blob, Dynamic, Engine, INT};
 
-use super::{LIST, Outcome, TEXT, too_large};
+use super::{Outcome, too_long, too_many};
 use crate::scripting::{
     rhai::control::{rooms, step},
     values::limits::ITEMS_MAX,
@@ -16,14 +16,14 @@ pub(super) fn register(engine: &mut Engine) {
             bytes.resize(length(len)?.max(bytes.len()), byte(value));
             Outcome::Ok(())
         })
-        .register_fn("blob", |len: INT| Outcome::Ok(vec![0; length(len)?]))
+        .register_fn("blob", |len: INT| Outcome::Ok(vec![0_u8; length(len)?]))
         .register_fn("blob", |len: INT, value: INT| Outcome::Ok(vec![byte(value); length(len)?]));
 }
 
 fn pad(list: &mut Array, len: INT, item: &Dynamic) -> Outcome<()> {
     let missing = usize::try_from(len).unwrap_or(0).saturating_sub(list.len());
     if missing.saturating_add(list.len()) > ITEMS_MAX {
-        return Err(too_large(LIST));
+        return Err(too_many("a list"));
     }
     for _ in 0..missing {
         step()?;
@@ -34,7 +34,7 @@ fn pad(list: &mut Array, len: INT, item: &Dynamic) -> Outcome<()> {
 
 fn length(len: INT) -> Outcome<usize> {
     let len = usize::try_from(len).unwrap_or(0);
-    if len > rooms().1.bytes() { Err(too_large(TEXT)) } else { Ok(len) }
+    if len > rooms().1.bytes() { Err(too_long()) } else { Ok(len) }
 }
 
 /// The language takes the last eight bits.

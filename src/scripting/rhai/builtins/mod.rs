@@ -9,9 +9,9 @@ mod lists;
 mod ordering;
 mod texts;
 
-use rhai::{Dynamic, Engine, EvalAltResult, Position};
+use rhai::{Dynamic, Engine, EvalAltResult};
 
-use super::control::rooms;
+use super::control::{Abort, rooms};
 use crate::scripting::values::limits::ITEMS_MAX;
 
 /// Texts up to this length are always within their limit: it is the smallest value of the setting.
@@ -28,38 +28,38 @@ pub(super) fn register(engine: &mut Engine) {
     texts::register(engine);
 }
 
-const LIST: &str = "Size of array/BLOB";
-const MAP: &str = "Size of object map";
-const TEXT: &str = "Length of string";
+/// The error of a list or a map, as it is called, with too many items.
+fn too_many(what: &'static str) -> Box<EvalAltResult> {
+    Abort::TooMany(what).into_error()
+}
 
-/// As the language itself tells it.
-fn too_large(what: &str) -> Box<EvalAltResult> {
-    EvalAltResult::ErrorDataTooLarge(what.into(), Position::NONE).into()
+/// The error of a text that is too long.
+fn too_long() -> Box<EvalAltResult> {
+    Abort::TooLong(rooms().1.bytes()).into_error()
 }
 
 /// Refuses a value that is larger than it may be, when the script looks at it.
 ///
 /// The language's own limits measure a value with all that is inside after each operation, so that a loop that fills a list takes time in
-/// proportion to the square of its length. What is inside counts when it is passed to the host, and for the memory of the script.
+/// proportion to the square of its length, and their errors have no place. What is inside counts when it is passed to the host, and for
+/// the memory of the script.
 pub(super) fn check_size(value: &Dynamic) -> Outcome<()> {
-    let is_within = |len: Option<usize>, most| len.is_none_or(|it| it <= most);
-    let texts = || rooms().1.bytes();
-    let larger = if value.is_locked() {
+    if value.is_locked() {
         return Ok(());
-    } else if value.is_string() {
-        let len = value.as_immutable_string_ref().ok().map(|it| it.len());
-        (!is_within(len, SHORT) && !is_within(len, texts())).then_some(TEXT)
+    }
+    let (text, items, what) = if value.is_string() {
+        (value.as_immutable_string_ref().map_or(0, |it| it.len()), 0, "")
     } else if value.is_array() {
-        let len = value.as_array_ref().ok().map(|it| it.len());
-        (!is_within(len, ITEMS_MAX)).then_some(LIST)
+        (0, value.as_array_ref().map_or(0, |it| it.len()), "a list")
     } else if value.is_map() {
-        let len = value.as_map_ref().ok().map(|it| it.len());
-        (!is_within(len, ITEMS_MAX)).then_some(MAP)
+        (0, value.as_map_ref().map_or(0, |it| it.len()), "a map")
     } else if value.is_blob() {
-        let len = value.as_blob_ref().ok().map(|it| it.len());
-        (!is_within(len, SHORT) && !is_within(len, texts())).then_some(TEXT)
+        (value.as_blob_ref().map_or(0, |it| it.len()), 0, "")
     } else {
-        None
+        return Ok(());
     };
-    larger.map_or(Ok(()), |it| Err(too_large(it)))
+    if items > ITEMS_MAX {
+        return Err(too_many(what));
+    }
+    if text > SHORT && text > rooms().1.bytes() { Err(too_long()) } else { Ok(()) }
 }

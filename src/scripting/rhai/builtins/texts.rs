@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString};
 
-use super::{LIST, Outcome, TEXT, too_large};
+use super::{Outcome, too_long, too_many};
 use crate::scripting::{
     rhai::control::{reserve, rooms, step},
     values::limits::ITEMS_MAX,
@@ -23,7 +23,7 @@ pub(super) fn register(engine: &mut Engine) {
     pure!("to_chars", |text: &mut ImmutableString| {
         let chars = text.chars().count();
         if chars > ITEMS_MAX {
-            return Err(too_large(LIST));
+            return Err(too_many("a list"));
         }
         Ok(text.chars().map(Dynamic::from_char).collect::<Array>())
     });
@@ -68,7 +68,7 @@ fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Outcome<()> {
     let times = missing / chars;
     let longest = rooms().1.bytes();
     if times.saturating_mul(with.len()).saturating_add(text.len()) > longest {
-        return Err(too_large(TEXT));
+        return Err(too_long());
     }
     let mut padded = text.to_string();
     padded.push_str(&with.repeat(times));
@@ -86,7 +86,7 @@ fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Outcome<Array> {
     let mut list = Array::new();
     for piece in pieces {
         if list.len() == ITEMS_MAX {
-            return Err(too_large(LIST));
+            return Err(too_many("a list"));
         }
         // Short ones need a piece of memory each, as long ones do.
         if list.len().is_multiple_of(1024) {
@@ -111,7 +111,7 @@ fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Outcome<()> {
         made.push_str(with);
         done = place + found.len();
         if made.len() > longest {
-            return Err(too_large(TEXT));
+            return Err(too_long());
         }
     }
     made.push_str(text.get(done..).unwrap_or_default());
