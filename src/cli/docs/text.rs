@@ -74,10 +74,8 @@ pub(super) fn item(path: &str, item: &Item) -> String {
             }
         }
     }
-    match item.spoken {
-        Spoken::Both | Spoken::Later => {}
-        Spoken::Lua => text.push_str("\nOnly in Lua.\n"),
-        Spoken::Rhai => text.push_str("\nOnly in Rhai.\n"),
+    if let note @ Spoken::Only(..) = item.spoken {
+        let _fits = write!(text, "\n{}\n", plain(&note.note()));
     }
     text
 }

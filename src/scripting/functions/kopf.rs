@@ -1,112 +1,343 @@
-//! The functions of `kopf` that take data and return data: one row each, for both languages.
+//! The functions of `kopf`: one row each, with its implementation, for both languages.
+//!
+//! Names, parameters and documentation are in the tables of `names.rs`, `hierarchy.rs`, `posting.rs` and `surface/kopf.rs`. An engine
+//! only converts: it implements [`Argument`] and [`Caller`], and makes a value of the language of what a function has [`Done`].
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use serde_json::Value;
 
 use super::{
+    declaring,
     hierarchy::{HELPERS, Helper},
     logins,
+    names::{self, DECLARING, DELAY_DEFAULT, Declaring},
     posting::{self, Described},
 };
 use crate::call::Invocation;
 use crate::logic::{
     access::login::Method,
     configure::{STORAGES, storage},
+    handlers::{declare::DeclareError, function::Function, handler::Callback, outcome::RaisedKind},
 };
-use crate::scripting::values::{HostValue, Passed};
+use crate::ports::BoxFuture;
+use crate::scripting::{
+    handles::{AnyHandle, Kind, values as values_of},
+    surface::OTHERS,
+    values::{
+        Filter, HostValue, Passed,
+        errors::{ErrorValue, Failed},
+        stopped::SLEEP_MAX,
+        text,
+    },
+};
 
 /// One function.
 pub(crate) struct HostFunction {
-    /// Below `kopf`.
+    /// Below `kopf`, or below `kopf.on`.
     pub(crate) name: &'static str,
-    /// The minimum and maximum number of arguments.
-    pub(crate) arguments: (usize, usize),
+    /// How many arguments it takes.
+    pub(crate) arguments: RangeInclusive<usize>,
     body: Body,
 }
 
-/// What it does.
-enum Body {
+/// What a function does.
+#[derive(Clone, Copy)]
+pub(crate) enum Body {
     /// Returns a value for `ctx.settings.persistence`.
     Storage,
-    ConnectionInfo,
-    Login(Method),
+    Login(&'static Method),
     Helper(&'static Helper),
     Post(posting::Function),
+    Declare(&'static Declaring),
+    Combine(fn(Vec<Callback>) -> Callback),
+    /// Returns an error.
+    Make(fn(&Call<'_>) -> Result<RaisedKind, Failed>),
+    /// Raises it.
+    Raise(fn(&Call<'_>) -> Result<RaisedKind, Failed>),
+    /// Returns at once.
+    Immediate(fn(&Call<'_>) -> Outcome),
+    /// The same for a function whose arguments the host keeps.
+    Keeping(fn(&Call<'_>) -> Outcome),
+    /// Returns a wait.
+    Waiting(fn(&Call<'_>) -> Outcome),
 }
+
+/// One call.
+pub(crate) struct Call<'a> {
+    /// As errors call the function.
+    pub(crate) place: String,
+    pub(crate) arguments: &'a [&'a dyn Argument],
+    pub(crate) caller: &'a dyn Caller,
+}
+
+/// What a function has done.
+pub(crate) enum Done {
+    /// It returns this.
+    Value(HostValue),
+    /// It returns the first argument, changed: in place, where a language can do that.
+    Changed { before: Value, after: Value },
+    /// It returns its arguments as a list of the language, or its only argument, which is one.
+    Listed,
+    /// It returns what is below the first argument after these steps, or the third argument.
+    Below(Vec<Value>),
+    /// The call waits for this.
+    Wait(BoxFuture<'static, Result<(), Failed>>),
+}
+
+/// What comes of a call.
+pub(crate) type Outcome = Result<Done, Failed>;
+
+/// The script that calls.
+pub(crate) trait Caller {
+    /// Returns what its running call is about.
+    fn present(&self) -> Option<Arc<Invocation>>;
+
+    /// Returns what its top level declares.
+    fn top_level(&self) -> &declaring::TopLevel;
+
+    /// Returns `file:line` of the line that calls the host.
+    fn location(&self) -> String;
+
+    /// Returns the maximum size of what is passed to the host, in bytes of JSON.
+    fn string_size(&self) -> usize;
+}
+
+/// What visits the parts of a list or a map: fields have a name.
+pub(crate) type Visit<'a> = dyn FnMut(Option<&str>, &dyn Argument) -> Result<(), Failed> + 'a;
 
 /// An argument, in the language of the script.
 pub(crate) trait Argument: Passed {
+    /// Whether it stands for no argument: nil in Lua, which has a null besides.
+    fn is_left_out(&self) -> bool {
+        false
+    }
+
     /// Returns the call whose `ctx` it is.
     fn call(&self) -> Option<Arc<Invocation>>;
+
+    /// Returns the handle that it is.
+    fn handle(&self) -> Option<AnyHandle>;
+
+    /// Returns the marker or the combination that it is.
+    fn filter(&self) -> Option<Filter>;
+
+    /// Returns the name of the library that it is.
+    fn library(&self) -> Option<&'static str>;
+
+    /// Returns a reference to the function that it is.
+    ///
+    /// # Errors
+    /// It is a handler, and has more parameters than one.
+    fn function(&self, is_handler: bool) -> Result<Option<Function>, DeclareError>;
 
     /// Whether it is an error of the host.
     fn is_raised(&self) -> bool;
 
-    /// Returns the class and the text of an error.
+    /// Returns class and text of what was caught, whatever it is.
     fn described(&self) -> Described;
 
-    /// Returns the names in a map, or the first ones of many.
-    fn names(&self) -> Option<Vec<String>>;
+    /// Returns what it prints as.
+    fn text(&self) -> Result<String, String>;
 
-    /// Returns the error under this name, and the other fields; `None` if there is nothing under it.
-    fn split(&self, name: &str, place: &str) -> Result<Option<(Described, Value)>, String>;
+    /// Whether it is a list or a map of the language.
+    fn inside(&self) -> Option<Kind>;
+
+    /// Visits the items of a list in order, or the fields of a map.
+    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed>;
 }
 
 impl HostFunction {
-    /// All of them.
+    /// Returns the functions below `kopf`.
     pub(crate) fn all() -> impl Iterator<Item = HostFunction> {
         const MANY: usize = usize::MAX;
         let of = |name, arguments, body| HostFunction { name, arguments, body };
-        let storages = STORAGES.into_iter().map(move |name| of(name, (0, 1), Body::Storage));
-        let logins = logins::NATIVE.into_iter();
-        let logins = logins.map(move |(name, method)| of(name, (0, 1), Body::Login(method)));
-        let helpers = HELPERS.iter().map(move |it| of(it.name, (0, MANY), Body::Helper(it)));
+        let declaring = DECLARING.iter().map(move |it| of(it.name, 0..=MANY, Body::Declare(it)));
+        let storages = STORAGES.into_iter().map(move |name| of(name, 0..=1, Body::Storage));
+        let logins = logins::NATIVE.iter();
+        let logins = logins.map(move |(name, method)| of(name, 0..=1, Body::Login(method)));
+        let helpers = HELPERS.iter().map(move |it| of(it.name, 0..=MANY, Body::Helper(it)));
         let posting = posting::FUNCTIONS.iter();
-        let posting = posting.map(move |(name, it)| of(name, (0, MANY), Body::Post(*it)));
-        let info = of("ConnectionInfo", (1, 1), Body::ConnectionInfo);
-        storages.chain(logins).chain(helpers).chain(posting).chain([info])
+        let posting = posting.map(move |(name, it)| of(name, 0..=MANY, Body::Post(*it)));
+        let others = OTHERS.iter();
+        let others = others.filter_map(move |it| Some(of(it.name, it.arguments(), it.body?)));
+        declaring.chain(storages).chain(logins).chain(helpers).chain(posting).chain(others)
+    }
+
+    /// Returns the functions below `kopf.on`.
+    pub(crate) fn short() -> impl Iterator<Item = HostFunction> {
+        let short = |it: &'static Declaring| {
+            let (name, body) = (it.short?, Body::Declare(it));
+            Some(HostFunction { name, arguments: 0..=usize::MAX, body })
+        };
+        DECLARING.iter().filter_map(short)
     }
 
     /// Whether the host keeps what it is called with.
     pub(crate) fn keeps(&self) -> bool {
-        matches!(self.body, Body::Post(_))
+        matches!(self.body, Body::Post(_) | Body::Declare(_) | Body::Keeping(_) | Body::Waiting(_))
+    }
+
+    /// Whether a call of it waits.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.body, Body::Waiting(_))
+    }
+
+    /// Whether it raises errors that scripts can look at.
+    pub(crate) fn raises(&self) -> bool {
+        matches!(self.body, Body::Waiting(_) | Body::Raise(_))
     }
 
     /// Calls it.
-    ///
-    /// # Errors
-    /// What is wrong with the arguments.
-    pub(crate) fn call(
-        &self,
-        arguments: &[&dyn Argument],
-        present: Option<&Invocation>,
-    ) -> Result<HostValue, String> {
-        let place = format!("kopf.{}", self.name);
-        let first = || arguments.first().map_or(Ok(Value::Null), |it| it.data(&place));
+    pub(crate) fn call(&self, arguments: &[&dyn Argument], caller: &dyn Caller) -> Outcome {
+        let name = if let Body::Declare(it) = &self.body { it.name } else { self.name };
+        let call = Call { place: format!("kopf.{name}"), arguments, caller };
+        let value = |value: Value| Ok(Done::Value(HostValue::Json(value)));
         match &self.body {
-            Body::Storage => storage(self.name, &first()?).map(HostValue::Json),
-            Body::ConnectionInfo => logins::connection_info(first()?).map(HostValue::Json),
+            Body::Storage => value(storage(self.name, &call.data(0)?)?),
             Body::Login(method) => {
-                let call = arguments.first().and_then(|it| it.call());
-                let login = logins::login_with(method, call.as_deref());
-                Ok(login.map_or(HostValue::Nil, HostValue::Json))
+                let about = arguments.first().and_then(|it| it.call());
+                let login = logins::login_with(method, about.as_deref());
+                Ok(Done::Value(login.map_or(HostValue::Nil, HostValue::Json)))
             }
             Body::Helper(helper) => {
-                let before = first()?;
-                let read = |it: &&dyn Argument| (!it.is_nil()).then(|| it.data(&place)).transpose();
+                let before = call.data(0)?;
+                let read =
+                    |it: &&dyn Argument| (!it.is_nil()).then(|| it.data(&call.place)).transpose();
                 let rest = arguments.iter().skip(1).map(read).collect::<Result<_, _>>()?;
-                let after = helper.call(before.clone(), rest, present)?;
-                Ok(if helper.makes_reference() {
-                    HostValue::Json(after)
-                } else {
-                    HostValue::Changed { before, after }
-                })
+                let after = helper.call(before.clone(), rest, caller.present().as_deref())?;
+                if helper.makes_reference() {
+                    return value(after);
+                }
+                Ok(Done::Changed { before, after })
             }
             Body::Post(function) => {
-                posting::post(*function, function.arguments(arguments)?, present)?;
-                Ok(HostValue::Nil)
+                posting::post(
+                    *function,
+                    function.arguments(arguments)?,
+                    caller.present().as_deref(),
+                )?;
+                Ok(Done::Value(HostValue::Nil))
             }
+            Body::Declare(it) => declaring::declare(it, &call),
+            Body::Combine(combine) => declaring::combine(*combine, &call),
+            Body::Make(kind) => Ok(Done::Value(HostValue::Error(call.error(*kind)?))),
+            Body::Raise(kind) => Err(Failed::Raised(call.error(*kind)?)),
+            Body::Immediate(body) | Body::Keeping(body) | Body::Waiting(body) => body(&call),
         }
     }
+}
+
+impl Call<'_> {
+    /// Returns an argument as data; null if it is left out.
+    fn data(&self, index: usize) -> Result<Value, String> {
+        self.arguments.get(index).map_or(Ok(Value::Null), |it| it.data(&self.place))
+    }
+
+    fn error(
+        &self,
+        kind: fn(&Call<'_>) -> Result<RaisedKind, Failed>,
+    ) -> Result<ErrorValue, Failed> {
+        let message = self.arguments.first().map(|it| it.text()).transpose()?;
+        Ok(ErrorValue::new(kind(self)?, message.unwrap_or_default()))
+    }
+}
+
+/// `kopf.TemporaryError(MESSAGE, DELAY)`
+pub(crate) fn temporary(call: &Call<'_>) -> Result<RaisedKind, Failed> {
+    let delay = match call.arguments.get(1).filter(|it| !it.is_left_out()) {
+        None => Some(DELAY_DEFAULT),
+        Some(delay) => names::duration(&delay.data(&call.place)?)
+            .map_err(|it| format!("kopf.TemporaryError: {it}"))?,
+    };
+    Ok(RaisedKind::Temporary(delay))
+}
+
+/// `kopf.PermanentError(MESSAGE)`
+pub(crate) fn permanent(_: &Call<'_>) -> Result<RaisedKind, Failed> {
+    Ok(RaisedKind::Permanent)
+}
+
+/// `kopf.AdmissionError(MESSAGE, CODE)`
+pub(crate) fn admission(_: &Call<'_>) -> Result<RaisedKind, Failed> {
+    Ok(RaisedKind::Arbitrary("AdmissionError".to_owned()))
+}
+
+/// `kopf.ConnectionInfo(FIELDS)`
+pub(crate) fn connection_info(call: &Call<'_>) -> Outcome {
+    Ok(Done::Value(HostValue::Json(logins::connection_info(call.data(0)?)?)))
+}
+
+/// `kopf.copy(VALUE)`
+pub(crate) fn copy(call: &Call<'_>) -> Outcome {
+    Ok(Done::Value(HostValue::some(call.data(0)?)))
+}
+
+/// `kopf.array(ITEMS)`
+pub(crate) fn array(_: &Call<'_>) -> Outcome {
+    Ok(Done::Listed)
+}
+
+/// `kopf.values(INDEX)`
+pub(crate) fn values(call: &Call<'_>) -> Outcome {
+    match call.arguments.first().and_then(|it| it.handle()) {
+        Some(AnyHandle::Index(index)) => Ok(Done::Value(values_of(&index))),
+        Some(store @ AnyHandle::Store(_)) => Ok(Done::Value(HostValue::Handle(store))),
+        _ => Err(text::NO_INDEX.to_owned().into()),
+    }
+}
+
+/// `kopf.sleep(DURATION)`
+pub(crate) fn sleep(call: &Call<'_>) -> Outcome {
+    let duration = names::duration(&call.data(0)?);
+    let duration = duration.map_err(|it| format!("{}: {it}", call.place))?;
+    let duration = duration.unwrap_or_default().min(SLEEP_MAX);
+    // Made inside: a timer belongs to the moment when it is waited for.
+    Ok(Done::Wait(Box::pin(async move {
+        tokio::time::sleep(duration).await;
+        Ok(())
+    })))
+}
+
+/// `kopf.get(VALUE, PATH, DEFAULT)`
+pub(crate) fn get(call: &Call<'_>) -> Outcome {
+    let wrong = || "kopf.get: the path is a string such as \"a.b[0]\", or a list".to_owned();
+    match call.data(1)? {
+        Value::Array(steps) => Ok(Done::Below(steps)),
+        // An empty list.
+        Value::Object(steps) if steps.is_empty() => Ok(Done::Below(Vec::new())),
+        Value::String(path) if path.matches(['.', '[']).nth(STEPS_MAX).is_some() => Err(format!(
+            "kopf.get: the path has more than {STEPS_MAX} steps, deeper than objects are nested"
+        )
+        .into()),
+        Value::String(path) => Ok(Done::Below(steps(&path))),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err(wrong().into()),
+    }
+}
+
+/// Steps of a path.
+const STEPS_MAX: usize = 1000;
+
+/// Returns the steps of `a.b[0].c`: places in lists count from 0, as everywhere in Kubernetes.
+fn steps(path: &str) -> Vec<Value> {
+    let mut steps = Vec::new();
+    for part in path.split('.').filter(|it| !it.is_empty()) {
+        let mut key = part;
+        let mut places = Vec::new();
+        while let Some((before, place)) = key.strip_suffix(']').and_then(|it| it.rsplit_once('['))
+            && let Ok(place) = place.parse::<u64>()
+        {
+            places.push(place.into());
+            key = before;
+        }
+        steps.extend((!key.is_empty()).then(|| key.into()));
+        steps.extend(places.into_iter().rev());
+    }
+    steps
+}
+
+/// The place in a list that a step means.
+pub(crate) fn place_of(step: &Value) -> Option<usize> {
+    let number = step.as_u64().or_else(|| step.as_str()?.parse().ok())?;
+    usize::try_from(number).ok()
 }

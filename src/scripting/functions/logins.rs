@@ -8,7 +8,7 @@ use crate::call::{Cause, Invocation};
 use crate::logic::access::login::{Login, Method, native};
 
 /// The logins of the operator by the functions that give them.
-pub(crate) const NATIVE: [(&str, Method); 2] = [
+pub(crate) static NATIVE: [(&str, Method); 2] = [
     ("login_with_kubeconfig", Method::Kubeconfig),
     ("login_with_service_account", Method::ServiceAccount),
 ];

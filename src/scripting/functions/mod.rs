@@ -9,6 +9,7 @@ mod bounds;
 mod call;
 mod check;
 pub(super) mod children;
+pub(super) mod declaring;
 mod deep;
 pub(crate) mod embedded;
 mod env;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::logic::{
     handlers::{
-        declare::DeclareError,
+        declare::{DeclareError, Marker},
         handler::{Category, Kind},
         lifecycle::Lifecycle,
         outcome::LogLevel,
@@ -14,9 +14,9 @@ use crate::logic::{
     text::duration,
 };
 use crate::scripting::{
-    functions::kopf::HostFunction,
+    functions::kopf::{Argument, HostFunction},
     surface::{Language, OTHERS, Signature, Surface},
-    values::text::did_you_mean,
+    values::{limits, text::did_you_mean},
 };
 
 /// One declaring function.
@@ -159,10 +159,48 @@ pub(crate) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
 pub(crate) const ERROR_MODES: &[(&str, &str)] =
     &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
 
+/// The markers below `kopf`.
+pub(crate) const MARKERS: [(&str, Marker); 3] =
+    [("PRESENT", Marker::Present), ("ABSENT", Marker::Absent), ("EVERYTHING", Marker::Everything)];
+
+/// A table of words below `kopf`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Words {
+    ErrorsMode,
+    Lifecycles,
+}
+
+impl Words {
+    /// Both of them, with their names below `kopf`.
+    pub(crate) const ALL: [(&'static str, Words); 2] =
+        [("ErrorsMode", Words::ErrorsMode), ("lifecycles", Words::Lifecycles)];
+
+    /// Returns the names and the words.
+    pub(crate) fn entries(self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Words::ErrorsMode => ERROR_MODES.to_vec(),
+            Words::Lifecycles => Lifecycle::ALL.iter().map(|(name, _)| (*name, *name)).collect(),
+        }
+    }
+
+    /// Returns a word.
+    ///
+    /// # Errors
+    /// There is none of this name; names the nearest one.
+    pub(crate) fn get(self, name: &str) -> Result<&'static str, String> {
+        let entries = self.entries();
+        let found = entries.iter().find(|(it, _)| *it == name).map(|(_, word)| *word);
+        found.ok_or_else(|| {
+            let table = Words::ALL.iter().find(|(_, it)| *it as u8 == self as u8);
+            let table = format!("kopf.{}.", table.map_or("", |(name, _)| name));
+            let near = did_you_mean(name, entries.iter().map(|(it, _)| *it), &table);
+            format!("there is no {table}{name}{near}")
+        })
+    }
+}
+
 fn known() -> impl Iterator<Item = &'static str> {
-    let others = OTHERS.iter().map(|it| it.name);
-    let declaring = DECLARING.iter().map(|it| it.name);
-    declaring.chain(others).chain(HostFunction::all().map(|it| it.name))
+    HostFunction::all().map(|it| it.name).chain(OTHERS.iter().map(|it| it.name))
 }
 
 /// Whether there is `kopf.NAME`.
@@ -280,18 +318,6 @@ pub(crate) fn too_late(name: &str) -> DeclareError {
     }
 }
 
-/// There is no `kopf.lifecycles.NAME`.
-pub(crate) fn unknown_lifecycle(name: &str) -> String {
-    let known = Lifecycle::ALL.map(|(name, _)| name);
-    let hint = did_you_mean(name, known.into_iter(), "kopf.lifecycles.");
-    format!("there is no kopf.lifecycles.{name}{hint}")
-}
-
-/// A combination of something else than functions.
-pub(crate) fn no_callbacks(name: &str) -> String {
-    format!("kopf.{name}: expected functions")
-}
-
 /// The methods of `ctx.logger` that write a line. Lua has `debug` too, a word that Rhai reserves.
 pub(crate) const LOG_METHODS: [(&str, LogLevel); 5] = [
     ("dbg", LogLevel::Debug),
@@ -300,6 +326,29 @@ pub(crate) const LOG_METHODS: [(&str, LogLevel); 5] = [
     ("warn", LogLevel::Warning),
     ("error", LogLevel::Error),
 ];
+
+/// Returns the structured fields of a line of the log; `None` if the value has none. The line is worth more than they: in the place of
+/// what JSON cannot hold, it is said why.
+pub(crate) fn log_fields(value: &dyn Argument) -> Option<Map<String, Value>> {
+    match value.read() {
+        Ok(Value::Object(fields)) => return Some(limits::cut_fields(fields)),
+        Ok(_) => return None,
+        Err(refused) if refused.is_bound() => {
+            let told = refused.at("the fields");
+            return Some(Map::from_iter([("fields_left_out".to_owned(), told.into())]));
+        }
+        Err(_) => {}
+    }
+    let mut fields = Map::new();
+    let visited = value.visit(&mut |name, value| {
+        if let Some(name) = name {
+            let field = value.read().unwrap_or_else(|it| it.at(name).into());
+            fields.insert(name.to_owned(), field);
+        }
+        Ok(())
+    });
+    visited.is_ok().then(|| limits::cut_fields(fields))
+}
 
 /// A duration as scripts write it; null is none. The error says what is expected.
 pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {

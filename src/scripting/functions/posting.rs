@@ -15,7 +15,11 @@ use crate::logic::{
     handlers::outcome::RaisedKind,
     object::ObjectRef,
 };
-use crate::scripting::{functions::kopf::Argument, values::text::did_you_mean};
+use crate::scripting::{
+    functions::kopf::Argument,
+    handles::Kind,
+    values::{errors::Failed, text::did_you_mean},
+};
 use crate::settings::Posting;
 
 /// One of the functions.
@@ -151,7 +155,7 @@ impl Function {
     }
 
     /// Reads the arguments of one call.
-    pub(crate) fn arguments(self, given: &[&dyn Argument]) -> Result<Arguments, String> {
+    pub(crate) fn arguments(self, given: &[&dyn Argument]) -> Result<Arguments, Failed> {
         let place = format!("kopf.{}", self.name());
         let objects = given.first().map(|it| it.data(&format!("{place}: the object")));
         let objects = objects.transpose()?.unwrap_or_default();
@@ -160,12 +164,14 @@ impl Function {
             let place = format!("{place}: `{}`", self.argument(index));
             if self == Function::Exception {
                 // An error of the host is recognized anywhere.
-                if argument.is_raised() || self.is_error(rest.len(), argument.names().as_deref()) {
+                if argument.is_raised()
+                    || self.is_error(rest.len(), names_in(*argument)?.as_deref())
+                {
                     error = (!argument.is_nil()).then(|| argument.described()).or(error);
                     continue;
                 }
                 // An error is no data: it is taken out, and the rest is read.
-                if let Some((exc, options)) = argument.split(EXC, &place)? {
+                if let Some((exc, options)) = split(*argument, &place)? {
                     error = Some(exc);
                     rest.push(options);
                     continue;
@@ -244,6 +250,35 @@ impl Function {
             }
         })
     }
+}
+
+/// Returns the names in a map.
+fn names_in(argument: &dyn Argument) -> Result<Option<Vec<String>>, Failed> {
+    let mut names = Vec::new();
+    argument.visit(&mut |name, _| {
+        names.extend(name.map(str::to_owned));
+        Ok(())
+    })?;
+    Ok((argument.inside() == Some(Kind::Map)).then_some(names))
+}
+
+/// Returns the error in a map of options, and the other options; `None` if there is no error.
+fn split(argument: &dyn Argument, place: &str) -> Result<Option<(Described, Value)>, Failed> {
+    let mut error = None;
+    argument.visit(&mut |name, value| {
+        let is_error = name == Some(EXC) && !value.is_nil();
+        error = is_error.then(|| value.described()).or(error.take());
+        Ok(())
+    })?;
+    let Some(error) = error else { return Ok(None) };
+    let mut options = Map::new();
+    argument.visit(&mut |name, value| {
+        if let Some(name) = name.filter(|it| *it != EXC) {
+            options.insert(name.to_owned(), value.data(place)?);
+        }
+        Ok(())
+    })?;
+    Ok(Some((error, options.into())))
 }
 
 impl Said {

@@ -18,9 +18,6 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// The names of the fields.
-    pub(crate) const FIELDS: &'static [&'static str] = &["status", "reason", "message", "details"];
-
     /// A field; null if there is none of this name.
     pub(crate) fn field(&self, name: &str) -> Value {
         match name {

@@ -19,7 +19,6 @@ use futures::{
     future::{self, LocalBoxFuture},
     stream::FuturesUnordered,
 };
-use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -32,14 +31,7 @@ use super::{
     vm::{Calling, Vm},
 };
 use crate::call::Invocation;
-use crate::logic::{
-    change::filters::Question,
-    handlers::{
-        function::Function,
-        outcome::{Ended, Raised},
-    },
-    object::resource::Resource,
-};
+use crate::logic::handlers::outcome::{Ended, Raised};
 use crate::scripting::LoadError;
 
 /// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.
@@ -54,14 +46,32 @@ pub(super) type To<T> = oneshot::Sender<Box<T>>;
 pub(super) enum Request {
     /// Call a handler.
     Call(Arc<Invocation>, To<Ended>),
-    /// Ask a filter.
-    Ask(Question, Arc<Invocation>, To<Result<bool, Raised>>),
-    /// Ask the function of a selector.
-    Choose(Function, Arc<Resource>, To<Result<bool, Raised>>),
-    /// Call a function for what it returns.
-    Compute(Function, Option<Value>, Arc<Invocation>, To<Result<Value, Raised>>),
-    /// Transform a body.
-    Transform(Function, Value, To<Result<Value, Raised>>),
+    /// Call another function: see [`job`].
+    Other(Job),
+}
+
+/// Begins a call in a VM, or answers with the reason why there is none.
+pub(super) type Job = Box<dyn FnOnce(Result<Rc<Vm>, Raised>) -> LocalBoxFuture<'static, ()> + Send>;
+
+/// Returns the job of a call that is begun with this, and answered here.
+pub(super) fn job<T: 'static>(
+    to: To<Result<T, Raised>>,
+    begin: impl FnOnce(Rc<Vm>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,
+) -> Job
+where
+    To<Result<T, Raised>>: Send,
+{
+    Box::new(move |vm| match vm {
+        Ok(vm) => match reply(to, Err, || begin(vm)) {
+            Some(reply) => Box::pin(reply),
+            None => Box::pin(future::ready(())),
+        },
+        Err(raised) => {
+            // Whoever asked may have gone.
+            drop(to.send(Box::new(Err(raised))));
+            Box::pin(future::ready(()))
+        }
+    })
 }
 
 /// The way of the result of loading to who waits for it.
@@ -239,15 +249,10 @@ async fn refuse(requests: &mut mpsc::Receiver<Request>, problem: &str) -> End {
 
 impl Request {
     fn refuse(self, raised: Raised) {
-        // Whoever asked may have gone.
         match self {
+            // Whoever asked may have gone.
             Request::Call(_, to) => drop(to.send(Box::new(Ended::Raised(raised)))),
-            Request::Ask(_, _, to) | Request::Choose(_, _, to) => {
-                drop(to.send(Box::new(Err(raised))));
-            }
-            Request::Compute(_, _, _, to) | Request::Transform(_, _, to) => {
-                drop(to.send(Box::new(Err(raised))));
-            }
+            Request::Other(job) => drop(job(Err(raised))),
         }
     }
 }
@@ -270,34 +275,13 @@ impl Future for Answering {
 }
 
 fn answer(vm: Rc<Vm>, request: Request) -> Answering {
-    let other = match request {
+    match request {
         Request::Call(invocation, to) => {
             let call = reply(to, Ended::Raised, || vm.call(invocation));
-            return call.map_or_else(|| Answering::Other(nothing()), Answering::Call);
+            call.map_or_else(|| Answering::Other(Box::pin(future::ready(()))), Answering::Call)
         }
-        Request::Ask(question, invocation, to) => {
-            boxed(reply(to, Err, || Box::pin(async move { vm.ask(question, invocation).await })))
-        }
-        Request::Choose(function, resource, to) => {
-            boxed(reply(to, Err, || Box::pin(async move { vm.choose(function, resource).await })))
-        }
-        Request::Compute(function, about, invocation, to) => boxed(reply(to, Err, || {
-            Box::pin(async move { vm.compute(function, about, invocation).await })
-        })),
-        Request::Transform(function, body, to) => {
-            boxed(reply(to, Err, || Box::pin(async move { vm.transform(function, body).await })))
-        }
-    };
-    Answering::Other(other)
-}
-
-fn boxed(reply: Option<impl Future<Output = ()> + 'static>) -> LocalBoxFuture<'static, ()> {
-    reply.map_or_else(nothing, |it| Box::pin(it) as LocalBoxFuture<'static, ()>)
-}
-
-/// For what is answered.
-fn nothing() -> LocalBoxFuture<'static, ()> {
-    Box::pin(future::ready(()))
+        Request::Other(job) => Answering::Other(job(Ok(vm))),
+    }
 }
 
 /// Begins a call, to be run until it ends or nobody waits for it any more. A panic of the host ends this call only; if that
@@ -349,5 +333,5 @@ impl<T, F: Future<Output = T> + Unpin> Future for Reply<T, F> {
 }
 
 fn panicked() -> Raised {
-    raised::of_host("the host failed in this call")
+    Raised::of_host("the host failed in this call")
 }

@@ -1,63 +1,264 @@
-//! The functions of `kopf` that take data and return data: see `scripting/functions/kopf.rs`.
+//! The names below `kopf`: see `scripting/functions/kopf.rs`.
 
 use std::sync::Arc;
 
-use mlua::{AnyUserData, Lua, MultiValue, Table, Value as LuaValue};
-use serde_json::{Map, Value};
+use mlua::{
+    AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MetaMethod,
+    MultiValue, Table, UserData, UserDataFields, UserDataMethods, Value as LuaValue,
+};
+use serde_json::Value;
 
 use super::{
-    declare::ARGUMENTS_MAX,
+    host_table::Tools,
     push::Style,
-    raised::{self, HandlerError},
-    views::{CtxView, LuaPassed},
+    raised,
+    views::{self, CtxView, LuaPassed},
     world::World,
 };
 use crate::call::Invocation;
+use crate::logic::handlers::{
+    declare::{Argument as Part, DeclareError},
+    function::Function,
+};
 use crate::scripting::{
     functions::{
-        kopf::{Argument, HostFunction},
+        declaring::TopLevel,
+        kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
+        names::{self, MARKERS, Words},
         posting::Described,
     },
-    values::HostValue,
+    handles::{AnyHandle, Kind},
+    values::{
+        Filter,
+        errors::{ErrorValue, Failed},
+    },
 };
 
-/// Adds the functions to the `kopf` table.
-pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
-    for function in HostFunction::all() {
-        let name = function.name;
-        let call = move |lua: &Lua, given: MultiValue| call(lua, &function, &given);
-        kopf.set(name, lua.create_function(call)?)?;
+/// More than any function of `kopf` takes.
+const ARGUMENTS_MAX: usize = 16;
+
+impl UserData for Filter {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method(MetaMethod::ToString, |_, it, ()| Ok(it.text()));
     }
+}
+
+impl UserData for ErrorValue {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "error");
+        for name in ErrorValue::FIELDS {
+            fields.add_field_method_get(name, |lua, error| {
+                World::of(lua)?.push(lua, &error.field(name), Style::Mutable)
+            });
+        }
+    }
+
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method(MetaMethod::ToString, |_, it, ()| Ok(it.message.clone()));
+        methods.add_meta_function(MetaMethod::Concat, views::concat);
+    }
+}
+
+/// Fills the `kopf` table, and closes it.
+pub(super) fn install(lua: &Lua, kopf: &Table, tools: &Tools) -> mlua::Result<()> {
+    let on = lua.create_table()?;
+    for (table, functions) in
+        [(kopf, HostFunction::all().collect::<Vec<_>>()), (&on, HostFunction::short().collect())]
+    {
+        for function in functions {
+            table.set(function.name, native(lua, function, tools)?)?;
+        }
+    }
+    on.set_readonly(true);
+    kopf.set("on", on)?;
+    for (name, marker) in MARKERS {
+        kopf.set(name, Filter(Part::Marker(marker)))?;
+    }
+    for (name, words) in Words::ALL {
+        let table = lua.create_table_from(words.entries())?;
+        close(lua, &table, &format!("kopf.{name}"), move |it| words.get(it).err())?;
+        kopf.set(name, table)?;
+    }
+    close(lua, kopf, "kopf", |it| Some(names::unknown(it)))
+}
+
+/// Makes a table read-only, and the use of a misspelled name an error that names the right one, instead of a nil that is called.
+pub(super) fn close(
+    lua: &Lua,
+    table: &Table,
+    name: &str,
+    unknown: impl Fn(&str) -> Option<String> + 'static,
+) -> mlua::Result<()> {
+    let missing = move |_: &Lua, (_, name): (Table, LuaValue)| -> mlua::Result<LuaValue> {
+        Err(mlua::Error::runtime(unknown(&name.to_string()?).unwrap_or_default()))
+    };
+    let meta = lua.create_table()?;
+    meta.set("__index", lua.create_function(missing)?)?;
+    meta.set("__metatable", name)?;
+    table.set_metatable(Some(meta))?;
+    table.set_readonly(true);
     Ok(())
 }
 
-fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<LuaValue> {
+fn native(lua: &Lua, function: HostFunction, tools: &Tools) -> mlua::Result<LuaFunction> {
+    let (raises, waits) = (function.raises(), function.waits());
+    let native = lua.create_function(move |lua, given: MultiValue| {
+        let ended = call(lua, &function, &given)?;
+        if raises { ended.into_lua_multi(lua) } else { ended.1.into_lua_multi(lua) }
+    })?;
+    let native = if waits { tools.pausing.call(native)? } else { native };
+    if raises { tools.raising.call(native) } else { Ok(native) }
+}
+
+/// What is to be raised, or the result.
+pub(super) type Ended = (LuaValue, LuaValue);
+
+fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<Ended> {
     if given.len() > ARGUMENTS_MAX {
         let told = format!("kopf.{}: more than {ARGUMENTS_MAX} arguments", function.name);
         return Err(mlua::Error::runtime(told));
     }
     let world = World::of(lua)?;
-    let given: Vec<_> = given.iter().map(|value| LuaPassed { world: &world, value }).collect();
-    let arguments: Vec<_> = given.iter().map(|it| it as &dyn Argument).collect();
-    let called = function.call(&arguments, world.present.borrow().as_deref());
-    match (called.map_err(mlua::Error::runtime)?, given.first()) {
-        (HostValue::Json(value), _) => world.push(lua, &value, Style::Mutable),
-        (HostValue::Changed { before, after }, Some(target)) => {
-            update(lua, &world, target.value, (&before, &after))?;
-            Ok(target.value.clone())
+    let arguments: Vec<_> =
+        given.iter().map(|value| LuaPassed { lua, world: &world, value }).collect();
+    let arguments: Vec<_> = arguments.iter().map(|it| it as &dyn Argument).collect();
+    let called = function.call(&arguments, &LuaCaller { lua, world: &world });
+    let done = match called {
+        Ok(done) => done,
+        Err(failed) => return raise(lua, failed),
+    };
+    let first = given.front().unwrap_or(&LuaValue::Nil);
+    let result = match done {
+        Done::Value(value) => views::native(lua, value, Style::Mutable)?,
+        Done::Changed { before, after } => {
+            update(lua, &world, first, (&before, &after))?;
+            first.clone()
         }
-        _ => Ok(LuaValue::Nil),
+        Done::Listed => {
+            let items = first.as_table().cloned().map_or_else(|| lua.create_table(), Ok)?;
+            items.set_metatable(Some(world.shapes.array.clone()))?;
+            LuaValue::Table(items)
+        }
+        Done::Below(path) => below(lua, first, &path, given.get(2))?,
+        Done::Wait(wait) => {
+            // Weak: a wait that never begins must not keep the VM.
+            let lua = lua.weak();
+            world.wait_for(async move {
+                let Err(failed) = wait.await else { return Ok(MultiValue::new()) };
+                let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
+                raise(&lua, failed)?.into_lua_multi(&lua)
+            });
+            LuaValue::Nil
+        }
+    };
+    Ok((LuaValue::Nil, result))
+}
+
+/// What the prelude raises, or the error of what is wrong with a call.
+fn raise(lua: &Lua, failed: Failed) -> mlua::Result<Ended> {
+    match failed {
+        Failed::Told(error) => Err(mlua::Error::external(error)),
+        Failed::Raised(error) => Ok((error.into_lua(lua)?, LuaValue::Nil)),
+    }
+}
+
+/// What is below a value after these steps, or the default.
+fn below(
+    lua: &Lua,
+    value: &LuaValue,
+    path: &[Value],
+    default: Option<&LuaValue>,
+) -> mlua::Result<LuaValue> {
+    let plain = |value: LuaValue| match value.as_userdata() {
+        Some(object) => views::plain(lua, object).map(|it| it.unwrap_or(LuaValue::Nil)),
+        None => Ok(value),
+    };
+    let mut value = value.clone();
+    for step in path {
+        if let Some(item) = value.as_userdata().and_then(|it| views::item(lua, it, step)) {
+            value = item?;
+            continue;
+        }
+        let LuaValue::Table(table) = plain(value)? else {
+            value = LuaValue::Nil;
+            break;
+        };
+        value = match place_of(step).filter(|_| table.raw_len() > 0) {
+            Some(place) => table.get(place + 1)?,
+            None => table.get(World::of(lua)?.push(lua, step, Style::Frozen)?)?,
+        };
+    }
+    let found = plain(value)?;
+    let is_there = !found.is_nil() && found != LuaValue::NULL;
+    Ok(if is_there { found } else { default.cloned().unwrap_or(LuaValue::Nil) })
+}
+
+/// The script in a VM.
+struct LuaCaller<'a> {
+    lua: &'a Lua,
+    world: &'a World,
+}
+
+impl Caller for LuaCaller<'_> {
+    fn present(&self) -> Option<Arc<Invocation>> {
+        self.world.present.borrow().clone()
+    }
+
+    fn top_level(&self) -> &TopLevel {
+        &self.world.top_level
+    }
+
+    /// Of the script's line, maybe through the prelude.
+    fn location(&self) -> String {
+        /// The prelude and the host are a few frames, the script's own come right after.
+        const FRAMES_MAX: usize = 8;
+        let place = |level| {
+            self.lua.inspect_stack(level, |frame| {
+                let file = frame.source().short_src.map(std::borrow::Cow::into_owned);
+                let line = frame.current_line();
+                file.zip(line)
+                    .filter(|(file, _)| file != "kopf")
+                    .map(|(file, line)| format!("{file}:{line}"))
+            })
+        };
+        (1..FRAMES_MAX).find_map(|level| place(level).flatten()).unwrap_or_default()
+    }
+
+    fn string_size(&self) -> usize {
+        self.world.limits.sandbox.string_size
     }
 }
 
 impl Argument for LuaPassed<'_> {
+    fn is_left_out(&self) -> bool {
+        self.value.is_nil()
+    }
+
     fn call(&self) -> Option<Arc<Invocation>> {
         let ctx = self.value.as_userdata()?.borrow::<CtxView>().ok()?;
         Some(Arc::clone(ctx.invocation()))
     }
 
+    fn handle(&self) -> Option<AnyHandle> {
+        views::handle(self.value.as_userdata()?)
+    }
+
+    fn filter(&self) -> Option<Filter> {
+        let filter = self.value.as_userdata()?.borrow::<Filter>().ok()?;
+        Some(filter.clone())
+    }
+
+    fn library(&self) -> Option<&'static str> {
+        None // A function of the script comes before a library of its name.
+    }
+
+    fn function(&self, _is_handler: bool) -> Result<Option<Function>, DeclareError> {
+        let function = self.value.as_function();
+        Ok(function.map(|it| self.world.refer(it, &name_of(self.lua, it))))
+    }
+
     fn is_raised(&self) -> bool {
-        let is_ours = self.value.as_userdata().is_some_and(AnyUserData::is::<HandlerError>);
+        let is_ours = self.value.as_userdata().is_some_and(AnyUserData::is::<ErrorValue>);
         self.value.is_error() || is_ours
     }
 
@@ -65,32 +266,56 @@ impl Argument for LuaPassed<'_> {
         raised::described(self.world, self.value)
     }
 
-    fn names(&self) -> Option<Vec<String>> {
-        /// More than there are options.
-        const NAMES_MAX: usize = 10;
-        let keys = self.value.as_table()?.pairs::<LuaValue, LuaValue>().take(NAMES_MAX);
-        keys.map(|it| it.and_then(|(key, _)| key.to_string())).collect::<mlua::Result<_>>().ok()
+    fn text(&self) -> Result<String, String> {
+        if self.value.is_nil() {
+            return Ok(String::new());
+        }
+        self.value.to_string().map_err(|it| it.to_string())
     }
 
-    fn split(&self, name: &str, place: &str) -> Result<Option<(Described, Value)>, String> {
-        let Some(options) = self.value.as_table() else { return Ok(None) };
-        let taken = options.raw_get::<LuaValue>(name).unwrap_or(LuaValue::Nil);
-        if taken.is_nil() {
-            return Ok(None);
-        }
-        let mut fields = Map::new();
-        let read = options.for_each(|key: String, value: LuaValue| {
-            if key != name {
-                fields.insert(key, self.world.read_as(place, &value)?);
+    fn inside(&self) -> Option<Kind> {
+        let table = self.value.as_table()?;
+        let is_list = table.raw_len() > 0
+            || table.metatable().is_some_and(|it| it == self.world.shapes.array);
+        Some(if is_list { Kind::List } else { Kind::Map })
+    }
+
+    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed> {
+        let Some(table) = self.value.as_table() else { return Ok(()) };
+        let mut visited = Ok(());
+        let mut one = |key: &LuaValue, value: &LuaValue| {
+            let name = key.as_string().and_then(|it| it.to_str().ok());
+            let value = LuaPassed { value, ..*self };
+            visited = visit(name.as_deref(), &value);
+            if visited.is_ok() { Ok(()) } else { Err(mlua::Error::runtime("")) }
+        };
+        let walked = if self.inside() == Some(Kind::List) {
+            let mut items = table.sequence_values::<LuaValue>();
+            items.try_for_each(|it| one(&LuaValue::Nil, &it?))
+        } else {
+            table.for_each(|key: LuaValue, value: LuaValue| one(&key, &value))
+        };
+        visited.and_then(|()| walked.map_err(|it| it.to_string().into()))
+    }
+}
+
+/// The name a function was defined with, else the global it is in, else nothing.
+fn name_of(lua: &Lua, function: &LuaFunction) -> String {
+    let own = function.info().name.filter(|it| !it.is_empty());
+    own.or_else(|| {
+        // Only the script's own globals: those of the host are one level further.
+        let mut names = Vec::new();
+        let walked = lua.globals().for_each(|name: LuaValue, value: LuaValue| {
+            if let (LuaValue::String(name), LuaValue::Function(value)) = (name, value)
+                && value == *function
+            {
+                names.push(name.to_string_lossy());
             }
             Ok(())
         });
-        match read {
-            Ok(()) => Ok(Some((raised::described(self.world, &taken), fields.into()))),
-            Err(mlua::Error::RuntimeError(told)) => Err(told),
-            Err(error) => Err(error.to_string()),
-        }
-    }
+        walked.ok().and_then(|()| names.into_iter().min())
+    })
+    .unwrap_or_default()
 }
 
 /// Changes a table so that it reads as `after`. What is the same stays as it is.

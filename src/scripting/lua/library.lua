@@ -1,23 +1,5 @@
 -- What makes the functions of libraries out of those of the host. Runs when a script uses its first library.
-local error = error
-
--- An error of a library belongs to the line of the script that has called it: past this function, and past the one the
--- script sees.
-local CALLER = 3
-
-local function result_of(problem, result)
-    if problem then
-        error(problem, CALLER)
-    end
-    return result
-end
-
--- Raises what went wrong, or returns the result.
-local function raising(call)
-    return function(...)
-        return result_of(call(...))
-    end
-end
+local result_of = ...
 
 -- Checks the arguments of a function that is written in Lua. Views of the host become tables for it.
 local function checking(check, plain, body)
@@ -39,4 +21,4 @@ local function looping(open, next)
     end
 end
 
-return raising, looping, checking
+return looping, checking

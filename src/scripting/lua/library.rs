@@ -7,7 +7,13 @@ use mlua::{
     Value as LuaValue, chunk::ChunkMode,
 };
 
-use super::{push::Style, refusal::ServerError, streams, views, world::World};
+use super::{
+    functions::{Ended, close},
+    host_table::Tools,
+    push::Style,
+    streams, views,
+    world::World,
+};
 use crate::call::Invocation;
 use crate::ports::BoxFuture;
 use crate::scripting::{
@@ -17,27 +23,21 @@ use crate::scripting::{
         types::{Body, Function, Library},
     },
     handles::Kind,
+    values::errors::ErrorValue,
 };
 
 /// Makes libraries. Each is made when a script uses it first: most scripts use few.
 struct Workshop {
     /// The globals of the host, where finished libraries go; the functions of the language that scripts cannot replace.
     globals: Table,
-    /// Makes a function wait for what it has told the host.
-    pausing: LuaFunction,
-    tools: OnceCell<Tools>,
-}
-
-/// The functions of `library.lua`, which make functions of libraries.
-struct Tools {
-    raising: LuaFunction,
-    looping: LuaFunction,
-    checking: LuaFunction,
+    tools: Tools,
+    /// The functions of `library.lua`, `looping` and `checking`.
+    makers: OnceCell<(LuaFunction, LuaFunction)>,
 }
 
 /// Adds the libraries to the globals: those that nobody uses cost nothing but this.
-pub(super) fn install(lua: &Lua, globals: &Table, pausing: LuaFunction) -> mlua::Result<()> {
-    let workshop = Workshop { globals: globals.clone(), pausing, tools: OnceCell::new() };
+pub(super) fn install(lua: &Lua, globals: &Table, tools: Tools) -> mlua::Result<()> {
+    let workshop = Workshop { globals: globals.clone(), tools, makers: OnceCell::new() };
     let missing = move |lua: &Lua, (_, name): (Table, LuaValue)| {
         let name = name.as_string().and_then(|it| it.to_str().ok());
         match name.and_then(|it| functions::find(&it)) {
@@ -53,24 +53,26 @@ pub(super) fn install(lua: &Lua, globals: &Table, pausing: LuaFunction) -> mlua:
 }
 
 impl Workshop {
-    fn tools(&self, lua: &Lua) -> mlua::Result<&Tools> {
-        if let Some(tools) = self.tools.get() {
-            return Ok(tools);
+    fn makers(&self, lua: &Lua) -> mlua::Result<&(LuaFunction, LuaFunction)> {
+        if let Some(makers) = self.makers.get() {
+            return Ok(makers);
         }
         let chunk = lua.load(include_str!("library.lua")).set_name("=kopf");
-        let (raising, looping, checking) = chunk.set_environment(self.globals.clone()).call(())?;
-        Ok(self.tools.get_or_init(|| Tools { raising, looping, checking }))
+        let chunk = chunk.set_environment(self.globals.clone());
+        let makers = chunk.call(self.tools.result_of.clone())?;
+        Ok(self.makers.get_or_init(|| makers))
     }
 
     /// What a loop calls for the next value.
     fn next(&self, lua: &Lua) -> mlua::Result<LuaFunction> {
         let next = lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
-        self.pausing.call(next)
+        self.tools.pausing.call(next)
     }
 
     /// Makes a library, once.
     fn make(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
-        let Tools { raising, looping, checking } = self.tools(lua)?;
+        let (looping, checking) = self.makers(lua)?;
+        let Tools { pausing, raising, .. } = &self.tools;
         let table = lua.create_table()?;
         let scripts = self.scripts(lua, library)?;
         for function in library.functions {
@@ -78,7 +80,7 @@ impl Workshop {
             let made: LuaFunction = match function.body {
                 Body::Immediate(body) => raising.call(immediate(lua, named, body)?)?,
                 Body::Waiting(body) => {
-                    let paused: LuaFunction = self.pausing.call(waiting(lua, named, body)?)?;
+                    let paused: LuaFunction = pausing.call(waiting(lua, named, body)?)?;
                     raising.call(paused)?
                 }
                 Body::Script => {
@@ -92,8 +94,7 @@ impl Workshop {
             };
             table.set(function.name, made)?;
         }
-        table.set_metatable(Some(self.name_nearest(lua, library)?))?;
-        table.set_readonly(true);
+        close(lua, &table, library.name, move |it| Some(library.unknown(it)))?;
         self.globals.set_readonly(false);
         let kept = self.globals.raw_set(library.name, &table);
         self.globals.set_readonly(true);
@@ -119,25 +120,10 @@ impl Workshop {
         }
         Ok(host)
     }
-
-    /// A misspelled name is an error that names the right one, instead of a nil that is called.
-    fn name_nearest(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
-        let unknown = move |_: &Lua, (_, name): (Table, LuaValue)| {
-            Ok((library.unknown(&name.to_string()?), LuaValue::Nil))
-        };
-        let raised: LuaFunction = self.tools(lua)?.raising.call(lua.create_function(unknown)?)?;
-        let meta = lua.create_table()?;
-        meta.set("__index", raised)?;
-        meta.set("__metatable", library.name)?;
-        Ok(meta)
-    }
 }
 
 /// A function and where it is.
 type Named = (&'static Library, &'static Function);
-
-/// What went wrong, or the result.
-pub(super) type Ended = (LuaValue, LuaValue);
 
 fn immediate(
     lua: &Lua,
@@ -309,7 +295,9 @@ pub(super) fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> m
         }
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Ok((message.into_lua(lua)?, LuaValue::Nil)),
-            Failure::Answer(refusal) => Ok((ServerError(refusal).into_lua(lua)?, LuaValue::Nil)),
+            Failure::Answer(refusal) => {
+                Ok((ErrorValue::of_server(refusal).into_lua(lua)?, LuaValue::Nil))
+            }
         },
     }
 }

@@ -5,8 +5,6 @@
 
 mod actor;
 mod asked;
-mod children;
-mod declare;
 mod functions;
 mod gauge;
 mod host_table;
@@ -17,7 +15,6 @@ mod push;
 mod pushed;
 mod raised;
 mod read;
-mod refusal;
 mod running;
 mod script;
 mod streams;
@@ -28,9 +25,9 @@ mod vm;
 mod watchdog;
 mod world;
 
-use std::{sync::Arc, thread};
+use std::{rc::Rc, sync::Arc, thread};
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, future::LocalBoxFuture};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -40,6 +37,7 @@ use self::{
     actor::{QUEUE_MAX, Request, Start, To},
     asked::{Asked, Stuck},
     script::{Print, Reason, Script},
+    vm::Vm,
 };
 use super::{LoadError, Loaded, Placement, Source, Terms};
 use crate::call::{Invocation, Scripts};
@@ -165,6 +163,14 @@ impl LuaEngine {
         let (requests, stuck) = self.actor();
         Box::pin(Asked::new(requests, stuck, request, gone))
     }
+
+    /// The same for a call of another function than that of a handler.
+    fn other<T: Send + 'static>(
+        &self,
+        begin: impl FnOnce(Rc<Vm>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Raised>> {
+        self.request(|to| Request::Other(actor::job(to, begin)), Err)
+    }
 }
 
 impl Scripts for LuaEngine {
@@ -177,7 +183,7 @@ impl Scripts for LuaEngine {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.request(|to| Request::Ask(question, invocation, to), Err)
+        self.other(|vm| Box::pin(async move { vm.ask(question, invocation).await }))
     }
 
     fn choose(
@@ -185,7 +191,7 @@ impl Scripts for LuaEngine {
         function: Function,
         resource: Arc<Resource>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.request(|to| Request::Choose(function, resource, to), Err)
+        self.other(|vm| Box::pin(async move { vm.choose(function, resource).await }))
     }
 
     fn compute(
@@ -194,7 +200,7 @@ impl Scripts for LuaEngine {
         about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.request(|to| Request::Compute(function, about, invocation, to), Err)
+        self.other(|vm| Box::pin(async move { vm.compute(function, about, invocation).await }))
     }
 
     fn transform(
@@ -202,6 +208,6 @@ impl Scripts for LuaEngine {
         function: Function,
         body: Value,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.request(|to| Request::Transform(function, body, to), Err)
+        self.other(|vm| Box::pin(async move { vm.transform(function, body).await }))
     }
 }

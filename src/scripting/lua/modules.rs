@@ -48,7 +48,7 @@ impl Modules {
             },
         };
         let world = World::of(lua)?;
-        world.texts.borrow_mut().insert(key.clone(), Arc::clone(&text));
+        world.sources.insert(&key, Arc::clone(&text));
         let chunk = lua.load(&*text).set_name(format!("@{key}"));
         let chunk = chunk.set_mode(ChunkMode::Text).set_environment(lua.globals());
         Ok((key, Some(chunk.into_function()?)))

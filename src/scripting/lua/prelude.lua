@@ -1,18 +1,19 @@
 -- The part of the host that is easier in Lua. Runs once per VM, before the sandbox is closed; gets the host's functions and
--- gives back the function that lets coroutines go on, the method `wait` of `ctx.stopped`, and what makes functions wait.
+-- returns the function that lets coroutines go on, the method `wait` of `ctx.stopped`, what makes functions wait, and what makes
+-- them raise errors.
 local host = ...
-local kopf = kopf
+local null = host.null
 
 local error, ipairs, pairs, pcall, select, tostring, type, xpcall =
     error, ipairs, pairs, pcall, select, tostring, type, xpcall
 local concat, insert, pack, remove, unpack = table.concat, table.insert, table.pack, table.remove, table.unpack
 local create, resume, status, yield =
     coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
-local format, gsub, split, tonumber = string.format, string.gsub, string.split, tonumber
+local format = string.format
 local traceback = debug.traceback
 
 local function is_view(t)
-    return type(t) == "userdata" and t ~= kopf.null
+    return type(t) == "userdata" and t ~= null
 end
 
 -- Views are objects of the host, which the built-in iterators refuse: these iterate a copy of the keys.
@@ -175,7 +176,20 @@ local function pausing(begin)
     end
 end
 
-kopf.sleep = pausing(host.sleep)
+-- An error of the host belongs to the line of the script that has called it: past this function, and past the one the script sees.
+local function result_of(problem, result)
+    if problem then
+        error(problem, 3)
+    end
+    return result
+end
+
+-- Raises what went wrong, or returns the result.
+local function raising(call)
+    return function(...)
+        return result_of(call(...))
+    end
+end
 
 -- Modules run once; in Lua, so that their top level may wait.
 local modules, loading = {}, {}
@@ -201,60 +215,6 @@ function _G.require(name)
     return result
 end
 
-local function step(value, key)
-    if is_view(value) then
-        -- Indexes are large: only what is asked for is converted.
-        local is_index, item = host.item(value, key)
-        if is_index then
-            return item
-        end
-        value = host.plain(value)
-    end
-    if type(value) ~= "table" then
-        return nil
-    end
-    local place = tonumber(key)
-    if place and #value > 0 then
-        return value[place + 1]
-    end
-    return value[key]
-end
-
--- `a.b[0].c`: places in lists count from 0, as everywhere in Kubernetes. A list of keys is taken as it is.
-function kopf.get(value, path, default)
-    local keys = path
-    if type(path) == "string" then
-        keys = split((gsub(path, "%[(%d+)%]", ".%1")), ".")
-    end
-    for _, key in ipairs(keys) do
-        value = step(value, key)
-    end
-    if is_view(value) then
-        value = host.plain(value)
-    end
-    if value == nil or value == kopf.null then
-        return default
-    end
-    return value
-end
-
-function kopf.retry(message, delay)
-    error(kopf.TemporaryError(message, delay), 2)
-end
-
-function kopf.fail(message)
-    error(kopf.PermanentError(message), 2)
-end
-
--- The errors of sub-handlers are raised where the script waits for them.
-local execute = pausing(host.execute)
-function kopf.execute(options)
-    local problem = execute(options)
-    if problem then
-        error(problem, 2)
-    end
-end
-
 -- Lets the coroutine of a call go on. Gives what became of it (0: others get a turn, 1: it waits, 2: it has returned, 3: it
 -- has failed), and the result, or the error with the stack of the place where it was raised, which a dead coroutine still has.
 local function drive(co, ...)
@@ -268,4 +228,4 @@ local function drive(co, ...)
     return result == pending and 1 or 0
 end
 
-return drive, pausing(host.wait), pausing
+return drive, pausing(host.wait), pausing, raising, result_of

@@ -17,12 +17,13 @@ use mlua::{Function as LuaFunction, Lua, MultiValue, Thread, Value as LuaValue};
 use tokio::time::Instant;
 
 use super::{
-    raised::{self, ScriptError},
+    raised,
     vm::Vm,
     watchdog::{Abort, Budget},
     world::World,
 };
 use crate::call::Invocation;
+use crate::scripting::values::errors::ScriptError;
 
 /// Something that a call waits for, and what the script gets when it is over.
 pub(super) type Wait = LocalBoxFuture<'static, mlua::Result<MultiValue>>;
@@ -115,7 +116,7 @@ impl<P: Purpose> Running<P> {
             if raised::is_out_of_memory(&LuaValue::Error(Box::new(error.clone()))) {
                 vm.world().meter.exhaust();
             }
-            Slice::Ended(Err(ScriptError::of_error(vm.world(), &error)))
+            Slice::Ended(Err(raised::of_error(vm.world(), &error)))
         });
         vm.world().present.replace(None);
         let (budget, abort) = running.end();
@@ -126,16 +127,19 @@ impl<P: Purpose> Running<P> {
     /// The error of a call that was aborted, with the place where it was then.
     fn aborted(&self, slice: Slice<P::Result>, abort: Abort) -> Failure {
         let world = self.vm.world();
+        let place = world.meter.take_place();
+        let first = raised::of_suspended(world, abort, &place);
         match slice {
+            Slice::Ended(Err(_)) if first.has_place() => Failure::Script(first),
             Slice::Ended(Err(error)) if error.has_place() => {
-                Failure::Script(error.of_aborted(world, abort))
+                Failure::Script(error.of_aborted(raised::of_abort(&world.limits, abort)))
             }
             Slice::Ended(Ok(_)) => Failure::Aborted(abort),
             // The host's own Lua was interrupted, too: the stack of the call is as it was.
             Slice::Ended(Err(_)) | Slice::Waits | Slice::Interrupted => {
                 let stack = world.traceback.get().map(|it| it.call::<String>(&self.coroutine));
                 let stack = stack.and_then(Result::ok).unwrap_or_default();
-                Failure::Script(ScriptError::of_suspended(world, abort, &stack))
+                Failure::Script(raised::of_suspended(world, abort, &stack))
             }
         }
     }
@@ -161,7 +165,7 @@ impl<P: Purpose> Running<P> {
                 if raised::is_out_of_memory(&value) {
                     world.meter.exhaust();
                 }
-                Ok(Slice::Ended(Err(ScriptError::of_raised(world, &value, &trace))))
+                Ok(Slice::Ended(Err(raised::of_raised(world, &value, &trace))))
             }
         }
     }

@@ -1,12 +1,11 @@
 //! One Lua VM with one script in it.
 
 use std::{
-    cell::{Cell, OnceCell, RefCell},
-    collections::BTreeMap,
+    cell::{OnceCell, RefCell},
     future::Future,
     pin::Pin,
     rc::Rc,
-    sync::{Arc, atomic::AtomicUsize},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -25,7 +24,7 @@ use super::{
     modules::Modules,
     push::Style,
     pushed::Pushed,
-    raised::{self, ScriptError},
+    raised,
     running::{Failure, Purpose, Running},
     script::{Declared, Script},
     streams::Streams,
@@ -46,9 +45,12 @@ use crate::logic::{
 };
 use crate::scripting::{
     LoadError,
-    functions::Surroundings,
+    functions::{Surroundings, declaring::TopLevel},
     handles::{Border, ctx},
-    values::refused::Refused,
+    values::{
+        errors::{ScriptError, Sources},
+        refused::Refused,
+    },
 };
 
 /// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
@@ -85,27 +87,26 @@ impl Vm {
             message: format!("the Lua VM cannot be made: {error}"),
             hint: None,
         })?;
-        let told = |error: ScriptError| error.into_load_error(&vm.world, &source.name);
+        let told = |error: ScriptError| raised::load_error(&vm.world, error, &source.name);
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
-        let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
+        let chunk = chunk.map_err(|it| told(raised::of_error(&vm.world, &it)))?;
         let purpose = Simply::new(MultiValue::new(), |_, _| Ok(()));
         let ended = match Running::new(Rc::clone(&vm), chunk, None, purpose) {
             Ok(running) => running.await,
-            Err(error) => Err(Failure::Script(ScriptError::of_error(&vm.world, &error))),
+            Err(error) => Err(Failure::Script(raised::of_error(&vm.world, &error))),
         };
         match ended {
             Err(Failure::Script(error)) => return Err(told(error)),
             Err(Failure::Aborted(abort)) => {
                 let error = mlua::Error::runtime(raised::of_abort(&vm.world.limits, abort));
-                return Err(told(ScriptError::of_error(&vm.world, &error)));
+                return Err(told(raised::of_error(&vm.world, &error)));
             }
             Ok(()) => {}
         }
         source.modules.settle();
-        let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
-        let lifecycles = vm.world.lifecycles.take();
-        Ok((vm, (handlers, lifecycles)))
+        let declared = vm.world.top_level.finish();
+        Ok((vm, declared))
     }
 
     fn new(script: &Script, stuck: CancellationToken) -> mlua::Result<Vm> {
@@ -116,7 +117,8 @@ impl Vm {
         lua.gc_set_mode(GcMode::Incremental(gc));
         // Some built-ins have other forms here, which the shortcut for calls of the original ones must not pass by.
         lua.set_compiler(Compiler::new().set_disabled_builtins(["pcall", "xpcall"]));
-        let text = Arc::from(source.text.as_str());
+        let sources = Sources::default();
+        sources.insert(&source.name, source.text.as_str().into());
         let limits = Rc::new(limits.clone());
         let watchdog = Watchdog::of(&lua, &limits, stuck).map_err(mlua::Error::external)?;
         let world = Rc::new(World {
@@ -128,10 +130,7 @@ impl Vm {
             format: OnceCell::new(),
             traceback: OnceCell::new(),
             functions: Functions::new(Arc::clone(&script.lent)),
-            declared: RefCell::new(Some(Vec::new())),
-            declared_bytes: AtomicUsize::default(),
-            declaring: Cell::default(),
-            lifecycles: RefCell::default(),
+            top_level: TopLevel::default(),
             present: RefCell::default(),
             wait: RefCell::default(),
             wait_method: OnceCell::new(),
@@ -141,7 +140,7 @@ impl Vm {
             memos: Arc::clone(&script.memos),
             surroundings: Surroundings::of(&script.terms, &source.name),
             pace: Watchdog::pace(watchdog.meter()),
-            texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
+            sources,
         });
         lua.set_app_data(Rc::clone(&world));
         let drive = host_table::install(&lua, Modules::of(source))?;
@@ -231,7 +230,7 @@ impl Vm {
             self.world.meter.exhaust();
             return raised::aborted(&self.world.limits, Abort::Memory);
         }
-        ScriptError::of_error(&self.world, error).into_raised(&self.world)
+        raised::of_error(&self.world, error).into_raised(&self.world.sources)
     }
 
     /// Calls the function in this slot with these arguments, if they could be made.
@@ -262,7 +261,7 @@ impl Vm {
 
     fn failed(&self, failure: Failure) -> Raised {
         match failure {
-            Failure::Script(error) => error.into_raised(&self.world),
+            Failure::Script(error) => error.into_raised(&self.world.sources),
             Failure::Aborted(abort) => raised::aborted(&self.world.limits, abort),
         }
     }

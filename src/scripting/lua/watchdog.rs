@@ -11,7 +11,7 @@
 #![expect(unsafe_code, reason = "the place of Luau's interrupt is a C struct")]
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     rc::Rc,
     sync::{
         Arc,
@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     gauge::{self, Noticed},
     raised,
-    world::Limits,
+    world::{Limits, World},
 };
 use crate::scripting::{
     functions::Pace,
@@ -71,6 +71,8 @@ pub(super) struct Meter {
     present: Cell<Option<Present>>,
     shared: Arc<Shared>,
     interrupt: Cell<Option<Interrupt>>,
+    /// The stack of the place where the running call was aborted first: the script may catch the error.
+    place: RefCell<String>,
     /// The memory was full once: what is left of the VM may be too little.
     exhausted: Cell<bool>,
     noticed: Noticed,
@@ -142,6 +144,7 @@ impl Watchdog {
             present: Cell::default(),
             shared: Arc::clone(&shared),
             interrupt: Cell::new(None),
+            place: RefCell::default(),
             exhausted: Cell::new(false),
             noticed: Noticed::default(),
         });
@@ -175,6 +178,7 @@ impl Watchdog {
         let is_long = !budget.spent.is_zero();
         let measured = is_long.then(running_time);
         let coroutine = coroutine.state();
+        self.meter.place.take();
         self.meter.present.set(Some(Present { budget, measured, aborted: None, coroutine }));
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
         // After the count: the thread looks at the count once more after it has said that it sleeps.
@@ -229,6 +233,11 @@ impl Meter {
         if let Some(interrupt) = self.interrupt.get() {
             interrupt.arm();
         }
+    }
+
+    /// Takes the stack of the place where the running call was aborted first; empty if that is not known.
+    pub(super) fn take_place(&self) -> String {
+        self.place.take()
     }
 
     /// Whether the VM should be replaced.
@@ -292,6 +301,11 @@ impl Meter {
                 self.spend(&mut present);
             }
             if let Some(abort) = present.aborted {
+                if self.place.borrow().is_empty() {
+                    let world = World::of(lua)?;
+                    let place = world.traceback.get().map(|it| it.call::<String>(()));
+                    self.place.replace(place.and_then(Result::ok).unwrap_or_default());
+                }
                 // Stays armed: a script that catches the error gets the next one at its next step.
                 return Err(self.error(abort));
             }

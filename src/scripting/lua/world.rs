@@ -1,13 +1,13 @@
 //! What belongs to one VM and is reachable from every host function in it.
 
 use std::{
-    cell::{Cell, OnceCell, RefCell},
+    cell::{OnceCell, RefCell},
     collections::BTreeMap,
     future::Future,
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -25,16 +25,13 @@ use super::{
     watchdog::Meter,
 };
 use crate::call::Invocation;
-use crate::logic::handlers::{
-    function::{Function, ScriptId},
-    handler::Handler,
-    lifecycle::Chooser,
-};
+use crate::logic::handlers::function::{Function, ScriptId};
 use crate::scripting::{
-    functions::{Pace, Surroundings},
+    functions::{Pace, Surroundings, declaring::TopLevel},
     handles::{Border, leftovers::Leftovers},
     values::{
         account::Account,
+        errors::Sources,
         memos::Memos,
         refused::{Refused, Room},
     },
@@ -68,14 +65,8 @@ pub(super) struct World {
     pub(super) traceback: OnceCell<LuaFunction>,
     /// Functions that somebody outside refers to.
     pub(super) functions: Functions,
-    /// What was declared; `None` when the top level has finished.
-    pub(super) declared: RefCell<Option<Vec<Handler>>>,
-    /// Bytes of the data in declarations of the top level.
-    pub(super) declared_bytes: AtomicUsize,
-    /// Bytes of the data in the declaration that is read, and the levels around the present part of it.
-    pub(super) declaring: Cell<(usize, usize)>,
-    /// The default lifecycles that were set, in order.
-    pub(super) lifecycles: RefCell<Vec<Chooser>>,
+    /// What its top level declares.
+    pub(super) top_level: TopLevel,
     /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.
     pub(super) present: RefCell<Option<Arc<Invocation>>>,
     /// What that call is about to wait for.
@@ -95,7 +86,7 @@ pub(super) struct World {
     /// Tells the libraries when the running call has to end.
     pub(super) pace: Pace,
     /// The texts of the script and its modules, by chunk name, for messages.
-    pub(super) texts: RefCell<BTreeMap<String, Arc<str>>>,
+    pub(super) sources: Sources,
 }
 
 impl World {
@@ -122,7 +113,7 @@ impl World {
     /// A reference to a function: for as long as the VM lives if the top level declares something with it, otherwise for as
     /// long as somebody has it.
     pub(super) fn refer(&self, function: &LuaFunction, name: &str) -> Function {
-        if self.declared.borrow().is_some() {
+        if self.top_level.is_loading() {
             self.functions.keep(self.script, function, name)
         } else {
             self.functions.lend(self.script, function, name)

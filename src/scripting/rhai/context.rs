@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::{
     control::{given, own},
     errors::problem,
-    handles::{self, Holding, is_handle, is_same_handle},
+    handles::{self, Holding, RhaiPassed, is_handle, is_same_handle},
     present,
     script::Shared,
     store,
-    value::{same, text, to_json, to_refusable},
+    value::{same, text},
     view::{View, register_setter},
 };
 use crate::call::{Invocation, Logger};
@@ -26,10 +26,7 @@ use crate::scripting::{
         Border,
         ctx::{Kwarg, is_live, known, kwarg, names, unknown},
     },
-    values::{
-        limits::{cut, cut_fields},
-        text::not_assignable,
-    },
+    values::{limits::cut, text::not_assignable},
 };
 
 /// The argument of a call.
@@ -109,7 +106,7 @@ impl Ctx {
 }
 
 impl ScriptLogger {
-    fn log(&self, level: LogLevel, message: &Dynamic, fields: Option<&Map>) {
+    fn log(&self, level: LogLevel, message: &Dynamic, fields: Option<&Dynamic>) {
         if !self.0.is_enabled(level) {
             return;
         }
@@ -122,7 +119,12 @@ impl ScriptLogger {
         });
     }
 
-    fn exception(&self, context: &NativeCallContext<'_>, message: &Dynamic, fields: Option<&Map>) {
+    fn exception(
+        &self,
+        context: &NativeCallContext<'_>,
+        message: &Dynamic,
+        fields: Option<&Dynamic>,
+    ) {
         let source = context.call_source().unwrap_or_default();
         let line = context.call_position().line().unwrap_or_default();
         let fields = fields.map(structured);
@@ -131,17 +133,9 @@ impl ScriptLogger {
     }
 }
 
-/// The fields of a line. It is worth more than they: in the place of what JSON cannot hold, it is said why.
-fn structured(fields: &Map) -> serde_json::Map<String, Value> {
-    let told = match to_refusable(&Dynamic::from_map(fields.clone())) {
-        Err(refused) if refused.is_bound() => Some(refused.at("the fields")),
-        Ok(_) | Err(_) => None,
-    };
-    if let Some(told) = told {
-        return serde_json::Map::from_iter([("fields_left_out".to_owned(), told.into())]);
-    }
-    let json = |key: &str, value: &Dynamic| to_json(key, value).unwrap_or_else(Value::from);
-    cut_fields(fields.iter().map(|(key, value)| (key.to_string(), json(key, value))).collect())
+/// The fields of a line, as the host keeps them.
+fn structured(fields: &Dynamic) -> serde_json::Map<String, Value> {
+    names::log_fields(&RhaiPassed { shared: None, value: fields }).unwrap_or_default()
 }
 
 /// Teaches an engine `ctx` and its parts that are no data.
@@ -189,7 +183,7 @@ fn register_logger(engine: &mut Engine) {
              logger: ScriptLogger,
              message: Dynamic,
              fields: Map| {
-                logger.exception(&context, &message, Some(&fields));
+                logger.exception(&context, &message, Some(&fields.into()));
             },
         );
     for (name, level) in names::LOG_METHODS {
@@ -198,7 +192,7 @@ fn register_logger(engine: &mut Engine) {
                 logger.log(level, &message, None);
             })
             .register_fn(name, move |logger: ScriptLogger, message: Dynamic, fields: Map| {
-                logger.log(level, &message, Some(&fields));
+                logger.log(level, &message, Some(&fields.into()));
             });
     }
 }

@@ -13,7 +13,7 @@ use rhai::{Dynamic, EvalAltResult, Position};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time::{self, Instant},
+    time::Instant,
 };
 
 use super::{
@@ -24,13 +24,13 @@ use super::{
     stopwatch::Stopwatch,
     turn::{Ticket, Turns},
 };
-use crate::call::{Invocation, Stopped};
+use crate::call::Invocation;
 use crate::heap;
 use crate::logic::handlers::outcome::Ended;
 use crate::ports::BoxFuture;
 use crate::scripting::{
     script::running_time::running_time,
-    values::{memos::Memos, refused::Room, stopped},
+    values::{memos::Memos, refused::Room},
 };
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
@@ -59,19 +59,9 @@ pub(super) enum Budget {
 /// What a call asks of the runtime while it runs.
 pub(super) struct Wait {
     /// What to wait for.
-    pub(super) until: Until,
+    pub(super) until: BoxFuture<'static, ()>,
     /// Told how long it took; dropped if the call is given up.
     pub(super) resume: oneshot::Sender<Duration>,
-}
-
-/// What a call waits for.
-pub(super) enum Until {
-    /// So much time has passed.
-    Passed(Duration),
-    /// The daemon must stop, or so much time has passed.
-    Stopped(Stopped, Option<Duration>),
-    /// Something is done, which the runtime does.
-    Done(BoxFuture<'static, ()>),
 }
 
 /// See [`operation`]: expressions without a variable are short.
@@ -88,6 +78,10 @@ pub(super) enum Abort {
     Leaking,
     /// Nobody waits for the result any more.
     Cancelled,
+    /// A text is longer than this.
+    TooLong(usize),
+    /// A list or a map, as it is called, has more items than it may have.
+    TooMany(&'static str),
 }
 
 /// What the calls of one script share.
@@ -460,8 +454,8 @@ pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
     })
 }
 
-/// Lets time pass for the running call; blocks only its own thread.
-pub(super) fn wait(until: Until) -> Result<(), Box<EvalAltResult>> {
+/// Lets the running call wait; blocks only its own thread.
+fn wait(until: BoxFuture<'static, ()>) -> Result<(), Box<EvalAltResult>> {
     let passed = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
         control.step_aside();
@@ -486,20 +480,9 @@ pub(super) fn wait_for<T: Send + 'static>(
         let work: BoxFuture<'static, ()> = Box::pin(async move { drop(tell.send(work.await)) });
         (work, done)
     });
-    wait(Until::Done(work))?;
+    wait(work)?;
     let result = given(move || done.try_recv().ok());
     result.ok_or_else(|| Abort::Cancelled.into_error())
-}
-
-impl Until {
-    /// Waits on the runtime.
-    pub(super) async fn wait(self) {
-        match self {
-            Until::Passed(duration) => time::sleep(duration.min(stopped::SLEEP_MAX)).await,
-            Until::Stopped(flag, timeout) => drop(stopped::wait(&flag, timeout).await),
-            Until::Done(work) => work.await,
-        }
-    }
 }
 
 impl Abort {

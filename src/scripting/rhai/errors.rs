@@ -1,65 +1,32 @@
 //! Errors of a script: what its handler meant, and where it happened.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use parking_lot::Mutex;
 use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
 use serde_json::Value;
 
-use super::{
-    api::{self, ServerError},
-    control::Abort,
-    runner::RunError,
-    value::text,
-};
-use crate::logic::handlers::{
-    declare::DeclareError,
-    outcome::{Raised, RaisedKind},
-};
+use super::{api, control::Abort, runner::RunError, value::text};
+use crate::logic::handlers::{declare::DeclareError, outcome::Raised};
 use crate::scripting::{
     LoadError,
-    functions::names,
-    script::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
+    functions::{names, posting::Described},
     surface::Language,
-    values::limits,
+    values::{
+        errors::{self, ErrorValue, Failed, ScriptError, Sources as Texts},
+        limits,
+    },
 };
 use crate::settings::Sandbox;
 
-/// The class of errors that have none of their own.
-const CLASS: &str = "Error";
 /// The name of functions without one.
 pub(super) const CLOSURE: &str = "a closure";
 
-/// The error values of the host, made for `throw`.
-#[derive(Clone, Debug)]
-pub(super) struct Thrown {
-    pub(super) kind: RaisedKind,
-    pub(super) message: String,
-}
-
-/// A declaration that cannot be accepted, on its way to the loader.
-#[derive(Clone, Debug)]
-pub(super) struct Refused {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-}
-
-impl Thrown {
-    pub(super) fn into_error(self) -> Box<EvalAltResult> {
-        EvalAltResult::ErrorRuntime(Dynamic::from(self), Position::NONE).into()
-    }
-}
-
-impl Refused {
-    pub(super) fn into_error(self) -> Box<EvalAltResult> {
-        EvalAltResult::ErrorRuntime(Dynamic::from(self), Position::NONE).into()
-    }
-}
-
-impl From<DeclareError> for Refused {
-    fn from(error: DeclareError) -> Self {
-        Refused { message: error.message, hint: error.hint }
-    }
+/// The error of a function of the host, as the script catches it.
+pub(super) fn raise(failed: Failed) -> Box<EvalAltResult> {
+    let value = match failed {
+        Failed::Told(DeclareError { message, hint: None }) => return problem(message),
+        Failed::Told(error) => Dynamic::from(error),
+        Failed::Raised(error) => Dynamic::from(error),
+    };
+    EvalAltResult::ErrorRuntime(value, Position::NONE).into()
 }
 
 /// An arbitrary error with this message.
@@ -70,33 +37,14 @@ pub(super) fn problem(message: impl Into<String>) -> Box<EvalAltResult> {
 /// What the errors of a script are explained with.
 #[derive(Debug)]
 pub(super) struct Sources {
-    /// The texts of the script and of its modules, by the names used in positions.
-    texts: Mutex<BTreeMap<String, Arc<str>>>,
+    pub(super) texts: Texts,
     limits: Sandbox,
 }
 
 impl Sources {
     /// Of a script with these limits, without a text yet.
     pub(super) fn new(limits: Sandbox) -> Self {
-        Sources { texts: Mutex::default(), limits }
-    }
-
-    /// The limit that was reached, if that is the cause.
-    fn limit(&self, cause: &EvalAltResult) -> Option<String> {
-        if let EvalAltResult::ErrorStackOverflow(..) = cause {
-            return Some(limits::too_deep_calls(self.limits.call_depth));
-        }
-        let EvalAltResult::ErrorDataTooLarge(what, _) = cause else { return None };
-        Some(match what.as_str() {
-            "Length of string" => limits::too_long_text(self.limits.string_size),
-            "Size of object map" => limits::too_many_items("a map", limits::ITEMS_MAX),
-            _ => limits::too_many_items("a list", limits::ITEMS_MAX),
-        })
-    }
-
-    pub(super) fn insert(&self, name: &str, text: &str) {
-        let mut all = self.texts.lock();
-        all.insert(name.to_owned(), text.into());
+        Sources { texts: Texts::default(), limits }
     }
 
     /// A value that a handler gives to the host, if it is not too large.
@@ -118,13 +66,6 @@ impl Sources {
             return Ok(());
         }
         Err(of_value(limits::too_large("the patch", limit)))
-    }
-
-    /// The text of a line.
-    pub(super) fn line(&self, name: &str, number: usize) -> Option<String> {
-        let all = self.texts.lock();
-        let line = all.get(name)?.lines().nth(number.checked_sub(1)?)?;
-        Some(line.to_owned())
     }
 }
 
@@ -171,40 +112,45 @@ impl Trail {
         self.frames.iter().find(|frame| !frame.position.is_none())
     }
 
-    /// The place with the message, its source line, and the calls that led there, innermost first: as in Lua.
-    fn trace(&self, sources: &Sources, message: &str) -> Option<String> {
-        let Frame { file, position, .. } = self.place()?;
-        let (line, column) = (position.line()?, position.position().unwrap_or_default());
-        let mut lines = vec![format!("{file}:{line}:{column}: {message}")];
-        let source = sources.line(file, line).map(|text| excerpt(&text, column));
-        lines.extend(source.map(|text| format!("    {}", text.trim())));
-        lines.push(STACK_TITLE.into());
-        let frames: Vec<_> = self.frames.iter().filter(|it| !it.position.is_none()).collect();
-        for Frame { file, position, function } in frames.iter().take(FRAMES_MAX) {
-            let line = position.line().unwrap_or_default();
+    /// The same error without what is the language's own.
+    fn taken_apart(self, sources: &Sources) -> ScriptError {
+        let told = ScriptError::new(None, String::new());
+        let told = if let Some(error) = self.thrown::<ErrorValue>() {
+            told.of_value(error)
+        } else if let Some(abort) = self.thrown() {
+            ended(told, abort)
+        } else if let Some(DeclareError { message, hint }) = self.thrown() {
+            ScriptError { message, hint, ..told }
+        } else {
+            let (class, message) = self.described(sources);
+            ScriptError::new(class, message)
+        };
+        let known = self.frames.into_iter().filter_map(|it| Some((it.position.line()?, it)));
+        let (mut position, mut stack) = (None, Vec::new());
+        for (line, Frame { file, position: place, function }) in known {
             let named = !function.is_empty() && function != CLOSURE;
             let function = if named { format!(" function {function}") } else { String::new() };
-            lines.push(format!("    {file}:{line}{function}"));
+            stack.push(format!("{file}:{line}{function}"));
+            position.get_or_insert_with(|| errors::Position {
+                file,
+                line: u32::try_from(line).unwrap_or(u32::MAX),
+                column: Some(place.position().unwrap_or_default()),
+            });
         }
-        if let Some(more) = frames.len().checked_sub(FRAMES_MAX).filter(|it| *it > 0) {
-            lines.push(format!("    … {more} more"));
-        }
-        Some(lines.join("\n"))
+        ScriptError { position, stack, ..told }
     }
 
     /// The line of the innermost place; empty if it is not known.
     fn line(&self, sources: &Sources) -> String {
-        let line = |it: &Frame| sources.line(&it.file, it.position.line()?);
+        let line =
+            |it: &Frame| sources.texts.line(&it.file, u32::try_from(it.position.line()?).ok()?);
         self.place().and_then(line).unwrap_or_default()
     }
 
     /// The text of the cause.
     fn message(&self, sources: &Sources) -> String {
-        if let Some(limit) = sources.limit(&self.cause) {
-            return limit;
-        }
-        if let Some(ServerError(refusal)) = self.thrown() {
-            return refusal.message;
+        if let EvalAltResult::ErrorStackOverflow(..) = self.cause {
+            return limits::too_deep_calls(sources.limits.call_depth);
         }
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause {
             return text(value);
@@ -234,23 +180,6 @@ impl Trail {
         message
     }
 
-    /// What it means for a handler, and its message.
-    fn meaning(&self, sources: &Sources) -> (RaisedKind, String) {
-        if let Some(Thrown { kind, message }) = self.thrown() {
-            return (kind, message);
-        }
-        if let Some(abort) = self.thrown::<Abort>() {
-            return (RaisedKind::Aborted(Some(names::DELAY_DEFAULT)), describe(abort));
-        }
-        let arbitrary = |class: &str| RaisedKind::Arbitrary(limits::cut(class.to_owned()));
-        if let Some(Refused { message, hint }) = self.thrown() {
-            let hint = hint.map(|it| format!(" ({it})")).unwrap_or_default();
-            return (arbitrary(CLASS), format!("{message}{hint}"));
-        }
-        let (class, message) = self.described(sources);
-        (arbitrary(class.as_deref().unwrap_or(CLASS)), message)
-    }
-
     /// Class and message of the cause; a thrown map may have both.
     fn described(&self, sources: &Sources) -> (Option<String>, String) {
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause
@@ -259,8 +188,7 @@ impl Trail {
         {
             return (fields.get("class").map(text), text(message));
         }
-        let class = self.thrown().map(|ServerError(it)| it.class.to_owned());
-        (class, self.message(sources))
+        (None, self.message(sources))
     }
 
     /// A value of the host that was thrown.
@@ -341,11 +269,19 @@ pub(super) fn is_anonymous(function: &str) -> bool {
 
 /// What an error that left a function means for its handler.
 pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Raised {
-    let trail = Trail::of(error, file);
-    let (kind, message) = trail.meaning(sources);
-    let message = limits::cut(message);
-    let trace = trail.trace(sources, &message);
-    Raised { kind, message, trace }
+    Trail::of(error, file).taken_apart(sources).into_raised(&sources.texts)
+}
+
+/// Class and text of what was caught.
+pub(super) fn described(value: &Dynamic) -> Described {
+    if let Some(error) = value.read_lock::<ErrorValue>() {
+        return error.described();
+    }
+    let fields = value.as_map_ref().ok();
+    let field = |name: &str| fields.as_ref().and_then(|it| it.get(name)).map(text);
+    // What the language itself raises is a map with the name of the error.
+    let class = field("class").or_else(|| field("error")).unwrap_or_else(|| "Error".into());
+    (class, field("message").unwrap_or_else(|| text(value)))
 }
 
 /// Returns whether an error ends its call.
@@ -365,34 +301,47 @@ pub(super) fn place_of_abort(
     abort: Abort,
     (file, sources): (&str, &Sources),
 ) -> Raised {
-    let trace = is_abort(&error).then(|| Trail::of(error, file).trace(sources, &describe(abort)));
-    aborted(abort, trace.flatten())
-}
-
-/// An error of the host, not of the script.
-pub(super) fn of_host(message: impl Into<String>) -> Raised {
-    Raised::of_host(message)
+    if !is_abort(&error) {
+        return aborted(abort);
+    }
+    let error = Trail::of(error, file).taken_apart(sources);
+    ended(error, abort).into_raised(&sources.texts)
 }
 
 /// A job that gave no result.
 pub(super) fn of_runner(error: &RunError) -> Raised {
     match error {
-        RunError::Stuck(limit) => aborted(Abort::Exhausted(*limit), None),
+        RunError::Stuck(limit) => aborted(Abort::Exhausted(*limit)),
         RunError::Busy | RunError::NoThread(_) | RunError::Panicked(_) => {
-            of_host(error.to_string())
+            Raised::of_host(error.to_string())
         }
     }
 }
 
 /// An error of a value that a script gave to the host.
 pub(super) fn of_value(message: String) -> Raised {
-    Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace: None }
+    let ScriptError { kind, message, .. } = ScriptError::new(None, message);
+    Raised { kind, message, trace: None }
 }
 
-/// What an abort means for its handler: no fault of its logic, so it is tried again later.
-pub(super) fn aborted(abort: Abort, trace: Option<String>) -> Raised {
-    let kind = RaisedKind::Aborted(Some(names::DELAY_DEFAULT));
-    Raised { kind, message: describe(abort), trace }
+/// What an abort means for its handler: no fault of its logic, so it is tried again later; a value that is too large is one.
+pub(super) fn aborted(abort: Abort) -> Raised {
+    let ScriptError { kind, message, .. } = ended(ScriptError::new(None, String::new()), abort);
+    Raised { kind, message, trace: None }
+}
+
+/// The same error, with what ended the call.
+fn ended(error: ScriptError, abort: Abort) -> ScriptError {
+    let message = describe(abort);
+    match abort {
+        Abort::TooLong(_) | Abort::TooMany(_) => {
+            let ScriptError { position, stack, .. } = error;
+            ScriptError { position, stack, ..ScriptError::new(None, message) }
+        }
+        Abort::Exhausted(_) | Abort::Full(_) | Abort::Leaking | Abort::Cancelled => {
+            error.of_aborted(message)
+        }
+    }
 }
 
 /// What ended a call.
@@ -402,34 +351,16 @@ pub(super) fn describe(abort: Abort) -> String {
         Abort::Exhausted(limit) => limits::computed_too_long(limit),
         Abort::Full(limit) => limits::too_much_memory(limit),
         Abort::Leaking => limits::leaking(),
+        Abort::TooLong(limit) => limits::too_long_text(limit),
+        Abort::TooMany(what) => limits::too_many_items(what, limits::ITEMS_MAX),
     }
 }
 
 /// Why a script cannot be used, as a compiler tells it.
 pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) -> LoadError {
     let trail = Trail::of(error, file);
-    let place = trail.place();
-    let line = place.and_then(|it| it.position.line());
-    let file = place.map_or(file, |it| it.file.as_str());
-    let source_line = line.and_then(|it| sources.line(file, it));
-    let (message, hint) = match trail.thrown::<Refused>() {
-        Some(Refused { message, hint }) => (message, hint),
-        None => match (trail.thrown::<Thrown>(), trail.thrown::<Abort>()) {
-            (Some(thrown), _) => (thrown.message, None),
-            (None, Some(abort)) => (describe(abort), None),
-            (None, None) => {
-                let hint = source_line.as_deref().and_then(|it| reserved(&trail.cause, it));
-                let is_unset = matches!(trail.cause, EvalAltResult::ErrorVariableNotFound(..));
-                let unset = is_unset.then(|| names::IS_DEFINED.to_owned());
-                (trail.described(sources).1, hint.or(unset))
-            }
-        },
-    };
-    LoadError {
-        file: file.to_owned(),
-        line: line.and_then(|it| u32::try_from(it).ok()),
-        source_line,
-        message,
-        hint,
-    }
+    let line = trail.line(sources);
+    let unset = matches!(trail.cause, EvalAltResult::ErrorVariableNotFound(..));
+    let hint = reserved(&trail.cause, &line).or_else(|| unset.then(|| names::IS_DEFINED.into()));
+    trail.taken_apart(sources).into_load_error(&sources.texts, file, |_, _| hint)
 }

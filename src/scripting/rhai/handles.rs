@@ -9,11 +9,11 @@ use rhai::{
 use serde_json::Value;
 
 use super::{
-    api::{Constant, HostFn},
-    control::{self, Until, handed},
+    api::HostFn,
+    control::{self, handed},
     errors::problem,
     script::Shared,
-    value::{account, json_of, plain, same, to_json, to_kept},
+    value::{account, json_of, plain, same, to_json, to_kept, to_refusable},
     view::View,
 };
 use crate::scripting::{
@@ -22,7 +22,9 @@ use crate::scripting::{
         Transformations, Use, Wrap, for_each_type,
     },
     surface::Language,
-    values::{HostValue, Key, Passed, account::Account, memos::Memos, refused::Refused, stopped},
+    values::{
+        Filter, HostValue, Key, Passed, account::Account, memos::Memos, refused::Refused, stopped,
+    },
 };
 
 /// A handle. Clones are the same object.
@@ -35,9 +37,11 @@ type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
 pub(super) fn native(value: HostValue) -> Dynamic {
     match value {
         HostValue::Nil => Dynamic::UNIT,
-        HostValue::Json(value) | HostValue::Changed { after: value, .. } => plain(&value),
+        HostValue::Json(value) => plain(&value),
         HostValue::Tree(tree) => View::shared(tree),
         HostValue::Handle(handle) => handle.wrap(Holding),
+        HostValue::Filter(filter) => Dynamic::from(filter),
+        HostValue::Error(error) => Dynamic::from(error),
     }
 }
 
@@ -53,15 +57,25 @@ impl Wrap for Holding {
 }
 
 /// A value that a script passes.
-pub(super) struct RhaiPassed<'a>(pub(super) &'a Dynamic);
+pub(super) struct RhaiPassed<'a> {
+    /// The script, if it may refer to its functions.
+    pub(super) shared: Option<&'a Shared>,
+    pub(super) value: &'a Dynamic,
+}
+
+impl<'a> RhaiPassed<'a> {
+    fn data(value: &'a Dynamic) -> Self {
+        RhaiPassed { shared: None, value }
+    }
+}
 
 impl Passed for RhaiPassed<'_> {
     fn is_nil(&self) -> bool {
-        self.0.is_unit()
+        self.value.is_unit()
     }
 
-    fn data(&self, name: &str) -> std::result::Result<Value, String> {
-        to_json(name, self.0)
+    fn read(&self) -> std::result::Result<Value, Refused> {
+        to_refusable(self.value)
     }
 
     fn kept(
@@ -70,7 +84,7 @@ impl Passed for RhaiPassed<'_> {
         _like: Option<&Value>,
         around: usize,
     ) -> std::result::Result<Value, String> {
-        to_kept(name, self.0, around)
+        to_kept(name, self.value, around)
     }
 
     fn room(&self) -> usize {
@@ -95,8 +109,8 @@ fn with_key<H: HandleType, T>(
         && H::KEYS != Keys::Names
     {
         Key::Place(number, place(handle, number))
-    } else if let Some(marker) = key.read_lock::<Constant>() {
-        Key::Marker(marker.shown().to_owned())
+    } else if let Some(marker) = key.read_lock::<Filter>() {
+        Key::Marker(marker.text().to_owned())
     } else if H::KEYS == Keys::Selectors && key.is_array() {
         Key::Data(to_json("the key", key).map_err(problem)?)
     } else if H::KEYS == Keys::Any {
@@ -136,7 +150,7 @@ pub(super) fn find<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> 
 fn remove<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
     let removed = json_of(&find(handle, key)?).map_or(Dynamic::UNIT, |it| plain(&it));
     let nothing = Dynamic::UNIT;
-    with_key(handle, key, |key| handed(|| handle.remove(key, &RhaiPassed(&nothing))))?;
+    with_key(handle, key, |key| handed(|| handle.remove(key, &RhaiPassed::data(&nothing))))?;
     Ok(removed)
 }
 
@@ -145,7 +159,7 @@ fn set<H: HandleType>(handle: &H, key: &Dynamic, value: &Dynamic) -> Result<()> 
     if is_handle(value) && get(handle, key).is_ok_and(|it| is_same_handle(&it, value)) {
         return Ok(());
     }
-    let changed = with_key(handle, key, |key| handed(|| handle.set(key, &RhaiPassed(value))));
+    let changed = with_key(handle, key, |key| handed(|| handle.set(key, &RhaiPassed::data(value))));
     if changed.is_err() && get(handle, key).is_ok_and(|it| same(&it, value)) {
         return Ok(());
     }
@@ -205,8 +219,7 @@ fn register_functions(engine: &mut Engine, shared: &Arc<Shared>) {
 fn wait(flag: &StopFlag, timeout: &Dynamic) -> Result<bool> {
     let timeout = to_json("stopped.wait", timeout).map_err(problem)?;
     let timeout = stopped::timeout(&timeout).map_err(problem)?;
-    control::wait(Until::Stopped(flag.clone(), timeout))?;
-    Ok(flag.is_set())
+    control::wait_for(stopped::wait(flag, timeout))
 }
 
 struct Registering<'a> {
@@ -293,21 +306,26 @@ fn register_items<H: HandleType>(engine: &mut Engine) {
         .register_fn("is_empty", |it: Held<H>| it.0.len() == 0)
         .register_iterator::<Held<H>>();
     for (name, is) in [("==", true), ("!=", false)] {
-        engine
-            .register_fn(name, move |it: Held<H>, (): ()| it.0.is_absent() == is)
-            .register_fn(name, move |a: Held<H>, b: Held<H>| {
-                (a.0.is(&b.0) || a.reads_as(&Dynamic::from(b))) == is
-            })
-            .register_fn(name, move |a: Held<H>, b: Map| a.reads_as(&b.into()) == is)
-            .register_fn(name, move |a: Held<H>, b: Array| a.reads_as(&b.into()) == is)
-            .register_fn(name, move |a: Map, b: Held<H>| b.reads_as(&a.into()) == is)
-            .register_fn(name, move |a: Array, b: Held<H>| b.reads_as(&a.into()) == is);
+        engine.register_fn(name, move |it: Held<H>, (): ()| it.0.is_absent() == is);
     }
+    register_equality::<Held<H>>(engine, |a, b| {
+        let is_same = b.read_lock::<Held<H>>().is_some_and(|it| a.0.is(&it.0));
+        is_same || same(&Dynamic::from(a.clone()), b)
+    });
 }
 
-impl<H: HandleType> Held<H> {
-    fn reads_as(&self, value: &Dynamic) -> bool {
-        same(&Dynamic::from(self.clone()), value)
+/// Teaches an engine to compare a value with others of its type, and with lists and maps.
+pub(super) fn register_equality<T: Clone + Send + Sync + 'static>(
+    engine: &mut Engine,
+    equal: fn(&T, &Dynamic) -> bool,
+) {
+    for (name, is) in [("==", true), ("!=", false)] {
+        engine
+            .register_fn(name, move |a: T, b: T| equal(&a, &Dynamic::from(b)) == is)
+            .register_fn(name, move |a: T, b: Map| equal(&a, &b.into()) == is)
+            .register_fn(name, move |a: T, b: Array| equal(&a, &b.into()) == is)
+            .register_fn(name, move |a: Map, b: T| equal(&b, &a.into()) == is)
+            .register_fn(name, move |a: Array, b: T| equal(&b, &a.into()) == is);
     }
 }
 
@@ -341,7 +359,7 @@ pub(super) fn is_handle(value: &Dynamic) -> bool {
 }
 
 /// The handle that a value is, if it is one.
-fn handle(value: &Dynamic) -> Option<AnyHandle> {
+pub(super) fn handle(value: &Dynamic) -> Option<AnyHandle> {
     struct Find<'a>(&'a Dynamic, Option<AnyHandle>);
     impl ForEachType for Find<'_> {
         fn visit<H: HandleType>(&mut self) {
@@ -370,7 +388,7 @@ pub(super) fn copy(
 }
 
 /// One step of a path into a handle; `None` if the value is none.
-pub(super) fn step(value: &Dynamic, step: &Dynamic) -> Option<Dynamic> {
-    let found = handle(value)?.step(&json_of(step).unwrap_or_default());
+pub(super) fn step(value: &Dynamic, step: &Value) -> Option<Dynamic> {
+    let found = handle(value)?.step(step);
     Some(found.map_or(Dynamic::UNIT, native))
 }

@@ -15,7 +15,7 @@ use rhai::{
 
 use super::{
     api, control,
-    errors::{Sources, problem},
+    errors::{Sources, problem, raise},
     shadowed,
 };
 use crate::scripting::{Source, script::modules};
@@ -56,7 +56,7 @@ impl Modules {
             (Err(_), Some(library)) => return Ok(library),
             (Err(it), None) => return Err(problem(format!("module '{name}' {it}"))),
         };
-        self.sources.insert(&shown, &text);
+        self.sources.texts.insert(&shown, Arc::clone(&text));
         let within = |error: Box<EvalAltResult>| {
             EvalAltResult::ErrorInModule(shown.clone(), error, Position::NONE).into()
         };
@@ -65,7 +65,7 @@ impl Modules {
         control::step()?;
         let mut ast = compiled.map_err(|error| within(error.into()))?;
         if let Some((position, refused)) = shadowed::find(&ast) {
-            let mut error = refused.into_error();
+            let mut error = raise(refused.into());
             error.set_position(position);
             return Err(within(error));
         }

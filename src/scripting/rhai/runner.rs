@@ -222,7 +222,7 @@ impl Runner {
             let began = Instant::now();
             tokio::select! {
                 biased; // what is done is done
-                () = wait.until.wait() => {}
+                () = wait.until => {}
                 // The call has to end: it sees that it waits for nothing.
                 _ = fresh.changed() => {
                     waits = rest;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, OnceLock, atomic::AtomicUsize},
+    sync::{Arc, OnceLock},
 };
 
 use parking_lot::{Mutex, MutexGuard};
@@ -34,8 +34,7 @@ use crate::logic::handlers::{
 };
 use crate::scripting::{
     LoadError, Source, Terms,
-    functions::{Surroundings, print::print_line},
-    values::limits as bounds,
+    functions::{Surroundings, declaring::TopLevel, print::print_line},
 };
 use crate::settings::Sandbox;
 
@@ -52,12 +51,7 @@ pub(super) struct Shared {
     pub(super) sources: Arc<Sources>,
     /// What the libraries know of the script.
     pub(super) surroundings: Arc<Surroundings>,
-    /// What the top level declares; `None` when it has returned.
-    pub(super) declared: Mutex<Option<Vec<Handler>>>,
-    /// Bytes of the data in its declarations.
-    pub(super) declared_bytes: AtomicUsize,
-    /// The default lifecycles it sets, in order.
-    pub(super) lifecycles: Mutex<Vec<Chooser>>,
+    pub(super) top_level: TopLevel,
     /// The variables of the top level: Rhai hides them from named functions.
     globals: Mutex<BTreeMap<String, Dynamic>>,
     /// The names that are assigned to anywhere: what Rhai gets from the resolver, it does not assign to.
@@ -89,19 +83,12 @@ impl Shared {
             functions: Functions::new(id),
             sources: Arc::new(Sources::new(terms.limits.clone())),
             surroundings: Surroundings::of(terms, &source.name),
-            declared: Mutex::new(Some(Vec::new())),
-            declared_bytes: AtomicUsize::default(),
-            lifecycles: Mutex::default(),
+            top_level: TopLevel::default(),
             globals: Mutex::default(),
             assigned: OnceLock::new(),
             arities: OnceLock::new(),
             loops: OnceLock::new(),
         }
-    }
-
-    /// Whether the top level still runs.
-    pub(super) fn is_loading(&self) -> bool {
-        self.declared.lock().is_some()
     }
 
     /// How many of the offered arguments a function takes; if it needs more, how many it needs.
@@ -156,10 +143,10 @@ impl Shared {
         name: &str,
         index: usize,
         context: &EvalContext<'_, '_, '_, '_, '_, '_>,
-    ) -> Option<Dynamic> {
+    ) -> Result<Option<Dynamic>, Box<EvalAltResult>> {
         // Also where a closure has captured it: a closure in that closure would meet its lock.
         if name == "kopf" {
-            return Some(Dynamic::from(Kopf));
+            return Ok(Some(Dynamic::from(Kopf)));
         }
         let scope = context.scope();
         let local = match index.checked_sub(1) {
@@ -167,15 +154,17 @@ impl Shared {
             None => scope.get(name),
         };
         if let Some(value) = local {
+            builtins::check_size(value)?;
             let is_main = context.source() == Some(self.name.as_str());
             let is_copied =
                 self.is_handle(name, value) || (is_main && self.is_of_loop(name, value));
-            return is_copied.then(|| value.clone());
+            return Ok(is_copied.then(|| value.clone()));
         }
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());
         let global = if main { self.globals().get(name).cloned() } else { None };
-        global.or_else(|| api::library(name))
+        global.iter().try_for_each(builtins::check_size)?;
+        Ok(global.or_else(|| api::library(name)))
     }
 
     /// Whether a variable is that of a loop, and plain: a closure then captures its value of this turn.
@@ -209,7 +198,7 @@ impl Shared {
 pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Declared, LoadError> {
     let limits = &terms.limits;
     let shared = Arc::new(Shared::of(id, source, terms));
-    shared.sources.insert(&source.name, &source.text);
+    shared.sources.texts.insert(&source.name, source.text.as_str().into());
     let engine = engine(&shared, source, limits);
     let failed =
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
@@ -219,7 +208,7 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let mut ast = compiled.map_err(|error| failed(error.into()))?;
     ast.set_source(source.name.as_str());
     if let Some((position, refused)) = shadowed::find(&ast) {
-        let mut error = refused.into_error();
+        let mut error = errors::raise(refused.into());
         error.set_position(position);
         return Err(failed(error));
     }
@@ -228,10 +217,9 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     shared.arities.get_or_init(|| arities(&ast));
     let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
     source.modules.settle();
-    let handlers = shared.declared.lock().take();
-    let lifecycles = std::mem::take(&mut *shared.lifecycles.lock());
+    let (handlers, lifecycles) = shared.top_level.finish();
     let script = Script { engine, shared, global, kept: Vec::new() };
-    Ok((script, handlers.unwrap_or_default(), lifecycles))
+    Ok((script, handlers, lifecycles))
 }
 
 fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
@@ -248,9 +236,6 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     engine
         .set_max_call_levels(limits.call_depth)
         .set_max_expr_depths(top, inside)
-        .set_max_string_size(limits.string_size)
-        .set_max_array_size(bounds::ITEMS_MAX)
-        .set_max_map_size(bounds::ITEMS_MAX)
         .set_max_modules(MODULES_MAX)
         .disable_symbol("eval")
         .set_module_resolver(Modules::of(source, Arc::clone(&shared.sources)))
@@ -263,7 +248,7 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     #[expect(deprecated, reason = "marked so only because its signature may change")]
     engine.on_var(move |name, index, context| {
         control::end_at_variable()?;
-        Ok(names.resolve(name, index, &context))
+        names.resolve(name, index, &context)
     });
     builtins::register(&mut engine);
     value::register(&mut engine);
@@ -407,18 +392,18 @@ impl Script {
     ) -> Result<Dynamic, Raised> {
         self.shared.functions.sweep();
         let pointer = self.shared.functions.find(function).ok_or_else(|| {
-            errors::of_host(format!("the function {} is no longer loaded", function.name))
+            Raised::of_host(format!("the function {} is no longer loaded", function.name))
         })?;
         // Given up while it waited for its turn: nothing of it happens.
         if let Some(abort) = control::overdue() {
-            return Err(errors::aborted(abort, None));
+            return Err(errors::aborted(abort));
         }
         let result = self.invoke(&pointer, arguments);
         // Some native functions swallow the abort of a function that they call.
         if let Some(abort) = control::overdue() {
             let place = (self.shared.name.as_str(), &*self.shared.sources);
             return Err(match result {
-                Ok(_) => errors::aborted(abort, None),
+                Ok(_) => errors::aborted(abort),
                 Err(error) => errors::place_of_abort(*error, abort, place),
             });
         }
@@ -474,7 +459,7 @@ impl Script {
 
     fn unless_over(json: Result<Value, Raised>) -> Result<Value, Raised> {
         // What ended the call in between is more than the value that could not be read to its end.
-        control::overdue().map_or(json, |abort| Err(errors::aborted(abort, None)))
+        control::overdue().map_or(json, |abort| Err(errors::aborted(abort)))
     }
 
     fn raised(&self, error: EvalAltResult) -> Raised {

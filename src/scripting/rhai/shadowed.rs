@@ -5,11 +5,11 @@
 
 use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
-use super::errors::Refused;
+use crate::logic::handlers::declare::DeclareError;
 use crate::scripting::functions::LIBRARIES;
 
 /// The first call of the host that means a function of the script, and what to do about it.
-pub(super) fn find(ast: &AST) -> Option<(Position, Refused)> {
+pub(super) fn find(ast: &AST) -> Option<(Position, DeclareError)> {
     let libraries: Vec<_> = LIBRARIES.iter().map(|it| it.name).collect();
     let libraries: Vec<_> = libraries.into_iter().filter(|it| !declares(ast, it)).collect();
     let mut found = None;
@@ -52,9 +52,9 @@ fn declares(ast: &AST, name: &str) -> bool {
     found
 }
 
-fn refused(owner: &str, name: &str) -> Refused {
-    Refused {
-        message: format!("`{owner}.{name}(…)` would call the function `{name}` of this script"),
-        hint: Some(format!("write `{owner}::{name}(…)`, or rename the function")),
-    }
+fn refused(owner: &str, name: &str) -> DeclareError {
+    DeclareError::new(
+        format!("`{owner}.{name}(…)` would call the function `{name}` of this script"),
+        format!("write `{owner}::{name}(…)`, or rename the function"),
+    )
 }

@@ -3,24 +3,11 @@
 use rhai::{Array, Dynamic, Engine, FnPtr, INT, NativeCallContext};
 
 use super::{
-    api::Outcome,
-    errors::problem,
     handles::{Held, find, native},
     value::json_of,
 };
 use crate::call::Index;
-use crate::scripting::{
-    handles::{Store, values as values_of},
-    values::text::NO_INDEX,
-};
-
-/// `kopf.values`
-pub(super) fn values(index: &Dynamic) -> Outcome {
-    if let Some(index) = index.read_lock::<Held<Index>>() {
-        return Ok(native(values_of(&index.0)));
-    }
-    if index.is::<Held<Store>>() { Ok(index.clone()) } else { Err(problem(NO_INDEX)) }
-}
+use crate::scripting::handles::{Store, values as values_of};
 
 /// Teaches an engine these functions.
 pub(super) fn register(engine: &mut Engine) {

@@ -5,9 +5,10 @@
 use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
-use super::{api::ServerError, control, errors, handles, view::View};
+use super::{control, errors, handles, view::View};
 use crate::scripting::values::{
     account::{Account, Deadline},
+    errors::ErrorValue,
     limits,
     refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
     text::shown,
@@ -121,7 +122,7 @@ fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<V
     if let Some(copied) = handles::copy(value, account, depth) {
         return copied;
     }
-    let Some(content) = small(value) else {
+    let Some(content) = value.read_lock::<ErrorValue>().map(|it| it.message.as_str().into()) else {
         let problem = if value.is_fnptr() {
             FUNCTION
         } else if value.is_blob() {
@@ -154,11 +155,6 @@ fn scalar(value: &Dynamic) -> Option<Result<Value, Refused>> {
         return Some(Ok(it.as_str().into()));
     }
     value.as_char().ok().map(|it| Ok(it.to_string().into()))
-}
-
-/// What is behind handles that make their data when they are asked.
-fn small(value: &Dynamic) -> Option<Value> {
-    value.read_lock::<ServerError>().map(|it| it.0.message.as_str().into())
 }
 
 /// The text of a value as `print` shows it: strings as they are, data as compact JSON.
@@ -232,15 +228,9 @@ pub(super) fn same(a: &Dynamic, b: &Dynamic) -> bool {
 
 /// Makes lists and maps print as compact JSON, as views do.
 pub(super) fn register(engine: &mut Engine) {
-    let of_array = |it: Array| text(&Dynamic::from_array(it));
-    let of_map = |it: Map| text(&Dynamic::from_map(it));
-    engine
-        .register_fn("to_string", of_array)
-        .register_fn("print", of_array)
-        .register_fn("debug", of_array)
-        .register_fn("to_debug", of_array)
-        .register_fn("to_string", of_map)
-        .register_fn("print", of_map)
-        .register_fn("debug", of_map)
-        .register_fn("to_debug", of_map);
+    for name in ["to_string", "print", "debug", "to_debug"] {
+        engine
+            .register_fn(name, |it: Array| text(&Dynamic::from_array(it)))
+            .register_fn(name, |it: Map| text(&Dynamic::from_map(it)));
+    }
 }

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString, Map};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString};
 use serde_json::Value;
 
 use super::{
     control,
     errors::problem,
+    handles::register_equality,
     kept::Hold,
     value::{frozen, plain, same},
 };
@@ -171,14 +172,12 @@ pub(super) fn register(engine: &mut Engine) {
             let value = view.get(&key);
             if value.is_unit() { default } else { value }
         })
-        .register_fn("to_string", |view: View| view.shown())
-        .register_fn("to_debug", |view: View| view.shown())
-        .register_fn("to_json", |view: View| view.shown())
-        .register_fn("==", |a: View, b: View| a.fields_or_none() == b.fields_or_none())
-        .register_fn("!=", |a: View, b: View| a.fields_or_none() != b.fields_or_none())
-        .register_fn("==", |a: View, b: Map| same(&Dynamic::from(a), &Dynamic::from_map(b)))
-        .register_fn("!=", |a: View, b: Map| !same(&Dynamic::from(a), &Dynamic::from_map(b)))
-        .register_fn("==", |a: Map, b: View| same(&Dynamic::from_map(a), &Dynamic::from(b)))
-        .register_fn("!=", |a: Map, b: View| !same(&Dynamic::from_map(a), &Dynamic::from(b)))
         .register_iterator::<View>();
+    for name in ["to_string", "to_debug", "to_json"] {
+        engine.register_fn(name, |view: View| view.shown());
+    }
+    register_equality::<View>(engine, |a, b| match b.read_lock::<View>() {
+        Some(b) => a.fields_or_none() == b.fields_or_none(),
+        None => same(&Dynamic::from(a.clone()), b),
+    });
 }

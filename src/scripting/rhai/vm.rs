@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     control::{self, Abort, given},
-    errors::{self, of_host},
+    errors,
     runner::Runner,
     script::{self, Script},
 };
@@ -116,8 +116,8 @@ impl Vm {
         let (mut script, handlers, _) = script::load(id, source, terms).map_err(|error| {
             // The limits of this call hold for the top level too, and are told as such.
             control::overdue().map_or_else(
-                || of_host(format!("the script could not start afresh: {}", error.message)),
-                |abort| errors::aborted(abort, None),
+                || Raised::of_host(format!("the script could not start afresh: {}", error.message)),
+                |abort| errors::aborted(abort),
             )
         })?;
         let mut state = self.state.lock();
@@ -126,7 +126,7 @@ impl Vm {
             return Ok(Arc::clone(script));
         }
         if declared(&handlers) != state.declared {
-            return Err(of_host(
+            return Err(Raised::of_host(
                 "the script could not start afresh: it declares other handlers now; touch its file to reload it",
             ));
         }
@@ -147,13 +147,13 @@ impl Vm {
         }
         if self.runner.is_shared() {
             // Others of its calls are about to end, and hold the old state.
-            return Err(errors::aborted(Abort::Full(self.terms.limits.memory_limit), None));
+            return Err(errors::aborted(Abort::Full(self.terms.limits.memory_limit)));
         }
         let mut state = self.state.lock();
         let now = control::began().unwrap_or_else(Instant::now);
         state.losses.retain(|it| now.duration_since(*it) < LOSSES_WITHIN);
         if state.losses.len() >= LOSSES_MAX {
-            return Err(errors::aborted(Abort::Leaking, None));
+            return Err(errors::aborted(Abort::Leaking));
         }
         state.losses.push_back(now);
         let lost = control::forgive();

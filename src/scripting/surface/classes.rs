@@ -1,6 +1,6 @@
 //! The classes of host values: `ctx.patch`, `ctx.logger`, `ctx.stopped`, indexes and others.
 
-use super::{Callback, Entry, Section, Spoken, Ty, method, optional, required, taking, value};
+use super::{Callback, Entry, Language, Section, Ty, method, optional, required, taking, value};
 
 /// A class: its name, its documentation, its members, and the type of values under any other key.
 type Class = (&'static str, &'static str, &'static [Entry], Option<Ty>);
@@ -82,7 +82,8 @@ const CONDITIONS: &[Entry] = &[
         "is",
         taking(&[TYPE]).giving(Ty::Boolean),
         "Returns whether the condition exists and is true.",
-    ),
+    )
+    .only(Language::Lua, "`is_true`, which both have, since `is` is reserved"),
     method(
         "is_true",
         taking(&[TYPE]).giving(Ty::Boolean),
@@ -103,7 +104,8 @@ const fn logging(name: &'static str, doc: &'static str) -> Entry {
 }
 
 const LOGGER: &[Entry] = &[
-    logging("debug", "Logs details for debugging, visible with `--verbose`.").only(Spoken::Lua),
+    logging("debug", "Logs details for debugging, visible with `--verbose`.")
+        .only(Language::Lua, "`dbg`, which both have, since `debug` is reserved"),
     logging("dbg", "The same as `debug`, a reserved word in Rhai."),
     logging("info", "Logs normal operation."),
     logging("warning", "Logs a possible problem."),
@@ -145,52 +147,44 @@ const DEFAULT: super::Parameter =
     optional("default", Ty::Any, "The result if there is no such key.");
 
 const INDEX: &[Entry] = &[
-    method("len", taking(&[]).giving(Ty::Integer), "Returns the number of keys. In Lua: `#index`.")
-        .only(Spoken::Rhai),
+    method("len", taking(&[]).giving(Ty::Integer), "Returns the number of keys.")
+        .only(Language::Rhai, "`#it`"),
     method("is_empty", taking(&[]).giving(Ty::Boolean), "Returns whether there are no keys.")
-        .only(Spoken::Rhai),
-    method("keys", taking(&[]).giving(Ty::List), "Returns all keys. In Lua: `pairs(index)`.")
-        .only(Spoken::Rhai),
-    method(
-        "values",
-        taking(&[]).giving(Ty::List),
-        "Returns all values. In Lua: `kopf.values(index)`.",
-    )
-    .only(Spoken::Rhai),
+        .only(Language::Rhai, "`#it == 0`"),
+    method("keys", taking(&[]).giving(Ty::List), "Returns all keys.")
+        .only(Language::Rhai, "`pairs(it)`"),
+    method("values", taking(&[]).giving(Ty::List), "Returns all values.")
+        .only(Language::Rhai, "`kopf.values(it)`"),
     method("contains", taking(&[KEY]).giving(Ty::Boolean), "Returns whether the key exists.")
-        .only(Spoken::Rhai),
+        .only(Language::Rhai, "`it[key] ~= nil`"),
     method("get", taking(&[KEY, DEFAULT]).giving(Ty::Any), "Returns the store of a key.")
-        .only(Spoken::Rhai),
+        .only(Language::Rhai, "`it[key]`"),
 ];
 
 const VALUE: super::Parameter = required("value", Ty::Any, "A value.");
 const PLACE: super::Parameter = required("place", Ty::Integer, "The position, counted from 0.");
 
 const STORE: &[Entry] = &[
-    method(
-        "len",
-        taking(&[]).giving(Ty::Integer),
-        "Returns the number of values. In Lua: `#store`.",
-    )
-    .only(Spoken::Rhai),
+    method("len", taking(&[]).giving(Ty::Integer), "Returns the number of values.")
+        .only(Language::Rhai, "`#it`"),
     method("is_empty", taking(&[]).giving(Ty::Boolean), "Returns whether there are no values.")
-        .only(Spoken::Rhai),
+        .only(Language::Rhai, "`#it == 0`"),
     method(
         "contains",
         taking(&[VALUE]).giving(Ty::Boolean),
         "Returns whether it contains this value.",
     )
-    .only(Spoken::Rhai),
+    .only(Language::Rhai, "`table.find(it, value)`"),
     method("get", taking(&[PLACE]).giving(Ty::Any), "Returns the value at a position.")
-        .only(Spoken::Rhai),
+        .only(Language::Rhai, "`it[place]`"),
     method(
         "index_of",
         taking(&[VALUE]).giving(Ty::Integer),
         "Returns the position of a value; -1 if it is missing.",
     )
-    .only(Spoken::Rhai),
+    .only(Language::Rhai, "`table.find(it, value)`"),
     method("to_array", taking(&[]).giving(Ty::List), "Returns the values as an array.")
-        .only(Spoken::Rhai),
+        .only(Language::Rhai, "`kopf.copy(it)`"),
 ];
 
 const RESOURCE: &[Entry] = &[

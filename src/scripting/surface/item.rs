@@ -1,6 +1,9 @@
 //! The vocabulary of the surface: sections, items, signatures, languages.
 
+use std::ops::RangeInclusive;
+
 use super::types::Ty;
+use crate::scripting::functions::kopf::Body;
 
 /// A global, a table in it, or a class of values.
 #[derive(Clone, Debug)]
@@ -79,10 +82,8 @@ pub enum Spoken {
     /// Both languages.
     #[default]
     Both,
-    /// Only Lua.
-    Lua,
-    /// Only Rhai.
-    Rhai,
+    /// Only this one; a part of the language stands for the name in the other one.
+    Only(Language, &'static str),
     /// No language yet: the name exists, and calling it is an error that says so.
     Later,
 }
@@ -101,9 +102,18 @@ impl Spoken {
     pub fn in_language(self, language: Language) -> bool {
         match self {
             Spoken::Both => true,
-            Spoken::Lua => language == Language::Lua,
-            Spoken::Rhai => language == Language::Rhai,
+            Spoken::Only(only, _) => language == only,
             Spoken::Later => false,
+        }
+    }
+
+    /// Returns what the documentation says about it; empty for a name of both languages.
+    pub fn note(self) -> String {
+        match self {
+            Spoken::Both => String::new(),
+            Spoken::Only(Language::Lua, instead) => format!("Only in Lua; in Rhai: {instead}."),
+            Spoken::Only(Language::Rhai, instead) => format!("Only in Rhai; in Lua: {instead}."),
+            Spoken::Later => "Not available yet.".to_owned(),
         }
     }
 }
@@ -200,13 +210,15 @@ impl Item {
 }
 
 /// An entry of a table of this module.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Entry {
     /// The name in scripts.
     pub(crate) name: &'static str,
     doc: &'static str,
     form: Form,
     spoken: Spoken,
+    /// The implementation of a function of `kopf`.
+    pub(crate) body: Option<Body>,
 }
 
 /// The kind of an entry.
@@ -227,15 +239,15 @@ pub(super) struct Calling {
 }
 
 pub(super) const fn value(name: &'static str, ty: Ty, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Value(ty), spoken: Spoken::Both }
+    Entry { name, doc, form: Form::Value(ty), spoken: Spoken::Both, body: None }
 }
 
 pub(super) const fn function(name: &'static str, call: Calling, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Function(call), spoken: Spoken::Both }
+    Entry { name, doc, form: Form::Function(call), spoken: Spoken::Both, body: None }
 }
 
 pub(super) const fn method(name: &'static str, call: Calling, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Method(call), spoken: Spoken::Both }
+    Entry { name, doc, form: Form::Method(call), spoken: Spoken::Both, body: None }
 }
 
 /// Returns a signature with these parameters, without a result.
@@ -244,8 +256,21 @@ pub(super) const fn taking(parameters: &'static [Parameter]) -> Calling {
 }
 
 impl Entry {
-    pub(super) const fn only(self, spoken: Spoken) -> Self {
-        Entry { spoken, ..self }
+    /// Only this language has the name; `instead` is what the other one has.
+    pub(super) const fn only(self, language: Language, instead: &'static str) -> Self {
+        Entry { spoken: Spoken::Only(language, instead), ..self }
+    }
+
+    pub(super) const fn does(self, body: Body) -> Self {
+        Entry { body: Some(body), ..self }
+    }
+
+    /// Returns how many arguments the function takes.
+    pub(crate) fn arguments(&self) -> RangeInclusive<usize> {
+        let (Form::Function(call) | Form::Method(call)) = self.form else { return 0..=0 };
+        let least = call.parameters.iter().filter(|it| it.required).count();
+        let most = call.parameters.len() + usize::from(!call.options.is_empty());
+        least..=if call.rest.is_some() { usize::MAX } else { most }
     }
 }
 

@@ -118,14 +118,9 @@ fn put_class(text: &mut String, class: &Section) {
             Shape::Table(_) => String::new(),
         };
         let call = it.signature().map(super::Signature::told).unwrap_or_default();
-        let only = match it.spoken {
-            Spoken::Both => "",
-            Spoken::Lua => " (Lua)",
-            Spoken::Rhai => " (Rhai)",
-            Spoken::Later => " (not yet)",
-        };
+        let doc = format!("{} {}", it.doc, it.spoken.note());
         let _fits =
-            writeln!(text, "| `{}{call}`{only} | {} | {} |", it.name, cell(&what), cell(it.doc));
+            writeln!(text, "| `{}{call}` | {} | {} |", it.name, cell(&what), cell(doc.trim_end()));
     }
 }
 
@@ -158,10 +153,8 @@ fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
             }
         }
     }
-    match item.spoken {
-        Spoken::Both | Spoken::Later => {}
-        Spoken::Lua => text.push_str("\nOnly in Lua.\n"),
-        Spoken::Rhai => text.push_str("\nOnly in Rhai.\n"),
+    if let note @ Spoken::Only(..) = item.spoken {
+        let _fits = write!(text, "\n{}\n", note.note());
     }
 }
 

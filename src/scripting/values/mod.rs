@@ -2,6 +2,7 @@
 
 pub(super) mod account;
 pub(crate) mod conditions;
+pub(super) mod errors;
 pub(super) mod limits;
 pub(super) mod memos;
 pub(super) mod refused;
@@ -12,7 +13,8 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::Value;
 
 use super::handles::AnyHandle;
-use crate::scripting::values::memos::Memos;
+use crate::logic::handlers::declare::{Argument, Marker};
+use crate::scripting::values::{errors::ErrorValue, memos::Memos, refused::Refused};
 
 /// What the host returns to a script.
 pub(crate) enum HostValue {
@@ -22,10 +24,28 @@ pub(crate) enum HostValue {
     Json(Value),
     /// The same, shared with the host.
     Tree(Arc<Value>),
-    /// The first argument, changed: in place, where a language can do that.
-    Changed { before: Value, after: Value },
     /// Something that scripts use in place.
     Handle(AnyHandle),
+    /// A marker such as `kopf.PRESENT`, or a combination of functions.
+    Filter(Filter),
+    /// An error, which the script may raise.
+    Error(ErrorValue),
+}
+
+/// A marker such as `kopf.PRESENT`, or a combination of functions, as a value of scripts.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter(pub(crate) Argument);
+
+impl Filter {
+    /// Returns what it prints as.
+    pub(crate) fn text(&self) -> &'static str {
+        match &self.0 {
+            Argument::Marker(Marker::Present) => "kopf.PRESENT",
+            Argument::Marker(Marker::Absent) => "kopf.ABSENT",
+            Argument::Marker(Marker::Everything) => "kopf.EVERYTHING",
+            _ => "a combination of functions",
+        }
+    }
 }
 
 impl HostValue {
@@ -81,8 +101,13 @@ pub(crate) trait Passed {
     /// Whether it is nil / `()`.
     fn is_nil(&self) -> bool;
 
-    /// Returns it as data; `name` is what errors call it.
-    fn data(&self, name: &str) -> Result<Value, String>;
+    /// Returns it as data.
+    fn read(&self) -> Result<Value, Refused>;
+
+    /// The same; `name` is what errors call it.
+    fn data(&self, name: &str) -> Result<Value, String> {
+        self.read().map_err(|it| it.at(name))
+    }
 
     /// The same for data that are kept below this many levels. Where a language cannot tell, they become what `like` is.
     fn kept(&self, name: &str, like: Option<&Value>, around: usize) -> Result<Value, String>;

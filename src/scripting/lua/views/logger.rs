@@ -5,6 +5,7 @@ use mlua::{
 };
 use serde_json::{Map, Value};
 
+use super::LuaPassed;
 use crate::call::Logger;
 use crate::logic::handlers::outcome::LogLevel;
 use crate::scripting::{functions::names, lua::world::World, values::limits};
@@ -47,7 +48,7 @@ impl UserData for LoggerView {
 /// The line as long as it may be.
 fn cut_line(lua: &Lua, arguments: MultiValue) -> mlua::Result<Line> {
     let (text, fields) = line(lua, arguments)?;
-    Ok((limits::cut(text), fields.map(limits::cut_fields)))
+    Ok((limits::cut(text), fields))
 }
 
 /// A text, and structured fields.
@@ -61,7 +62,7 @@ fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     if arguments.len() > places(&template)
         && let Some(last @ LuaValue::Table(_)) = arguments.back()
     {
-        fields = fields_of(&world, last)?;
+        fields = names::log_fields(&LuaPassed { lua, world: &world, value: last });
         arguments.pop_back();
     }
     if arguments.is_empty() {
@@ -71,29 +72,6 @@ fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     let Some(format) = world.format.get() else { return Ok((template, fields)) };
     arguments.push_front(LuaValue::String(lua.create_string(&template)?));
     format.call(arguments).map(|text| (text, fields))
-}
-
-/// Structured fields. The line is worth more than they: in the place of what JSON cannot hold, it is said why.
-fn fields_of(world: &World, value: &LuaValue) -> mlua::Result<Option<Map<String, Value>>> {
-    match world.read(value, None) {
-        Ok(Value::Object(fields)) => return Ok(Some(fields)),
-        // A list, which has no names.
-        Ok(_) => return Ok(None),
-        Err(refused) if refused.is_bound() => {
-            let told = refused.at("the fields");
-            return Ok(Some(Map::from_iter([("fields_left_out".to_owned(), told.into())])));
-        }
-        Err(_) => {}
-    }
-    let LuaValue::Table(table) = value else { return Ok(None) };
-    let mut fields = Map::new();
-    table.for_each(|key: LuaValue, value: LuaValue| {
-        let key = key.to_string()?;
-        let field = world.read(&value, None).unwrap_or_else(|it| it.at(&key).into());
-        fields.insert(key, field);
-        Ok(())
-    })?;
-    Ok(Some(fields))
 }
 
 /// How many arguments a template takes. A percent sign that formats nothing takes none.

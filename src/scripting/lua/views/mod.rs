@@ -13,17 +13,18 @@ use mlua::{
 use serde_json::Value;
 
 pub(super) use self::ctx::CtxView;
-use super::{push::Style, refusal::ServerError, world::World};
+use super::{push::Style, world::World};
 use crate::call::Index;
 use crate::scripting::{
     functions::names,
     handles::{
-        self, AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use,
-        Wrap, for_each_type,
+        AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use, Wrap,
+        for_each_type,
     },
     surface::Language,
     values::{
-        HostValue, Key, Passed, account::Account, memos::Memos, refused::Refused, stopped, text,
+        HostValue, Key, Passed, account::Account, errors::ErrorValue, memos::Memos,
+        refused::Refused, stopped,
     },
 };
 
@@ -40,7 +41,11 @@ impl<H: HandleType> UserData for View<H> {
         fields.add_meta_field(MetaMethod::Type, H::TYPE);
         for name in H::FIELDS {
             fields.add_field_method_get(*name, move |lua, view| {
-                native(lua, view.0.get(&Key::Name(name)).map_err(mlua::Error::runtime)?)
+                native(
+                    lua,
+                    view.0.get(&Key::Name(name)).map_err(mlua::Error::runtime)?,
+                    Style::Frozen,
+                )
             });
         }
         if H::USE == Use::Wait {
@@ -62,7 +67,7 @@ impl<H: HandleType> UserData for View<H> {
             methods.add_meta_method(
                 MetaMethod::NewIndex,
                 |lua, view, (key, value): (LuaValue, LuaValue)| {
-                    let passed = LuaPassed { world: &*World::of(lua)?, value: &value };
+                    let passed = LuaPassed { lua, world: &*World::of(lua)?, value: &value };
                     with_key::<H, _>(lua, &key, |key| {
                         view.0.set(key, &passed).map_err(mlua::Error::runtime)
                     })
@@ -94,26 +99,31 @@ impl<H: HandleType> UserData for View<H> {
             text.map_err(mlua::Error::runtime)
         });
         if H::IS_TEXT {
-            methods.add_meta_function(MetaMethod::Concat, |_, (a, b): (LuaValue, LuaValue)| {
-                Ok(format!("{}{}", a.to_string()?, b.to_string()?))
-            });
+            methods.add_meta_function(MetaMethod::Concat, concat);
         }
     }
 }
 
-/// A value of the host in Lua.
-fn native(lua: &Lua, value: HostValue) -> mlua::Result<LuaValue> {
+/// `a .. b` of something that prints as a text.
+pub(super) fn concat(_: &Lua, (a, b): (LuaValue, LuaValue)) -> mlua::Result<String> {
+    Ok(format!("{}{}", a.to_string()?, b.to_string()?))
+}
+
+/// A value of the host in Lua; of data, in this style.
+pub(super) fn native(lua: &Lua, value: HostValue, style: Style) -> mlua::Result<LuaValue> {
     let data = |value: &Value| {
         if value.is_null() {
             return Ok(LuaValue::NULL);
         }
-        World::of(lua)?.push(lua, value, Style::Frozen)
+        World::of(lua)?.push(lua, value, style)
     };
     match value {
         HostValue::Nil => Ok(LuaValue::Nil),
-        HostValue::Json(value) | HostValue::Changed { after: value, .. } => data(&value),
+        HostValue::Json(value) => data(&value),
         HostValue::Tree(tree) => data(&tree),
         HostValue::Handle(handle) => handle.wrap(Viewing(lua)),
+        HostValue::Filter(filter) => lua.create_userdata(filter).map(LuaValue::UserData),
+        HostValue::Error(error) => lua.create_userdata(error).map(LuaValue::UserData),
     }
 }
 
@@ -163,7 +173,7 @@ fn look_up(lua: &Lua, handle: &dyn Handle, key: &Key<'_>) -> mlua::Result<LuaVal
         lua.gc_collect()?;
         found = handle.get(key);
     }
-    native(lua, found.map_err(mlua::Error::runtime)?)
+    native(lua, found.map_err(mlua::Error::runtime)?, Style::Frozen)
 }
 
 /// Calls a method of a handle.
@@ -182,7 +192,7 @@ fn call<H: HandleType>(
     let read = given.iter().map(|it| world.read_as(method.shown, it));
     let mut arguments = read.collect::<mlua::Result<Vec<_>>>()?;
     arguments.resize(most, Value::Null);
-    native(lua, (method.body)(handle, &arguments).map_err(mlua::Error::runtime)?)
+    native(lua, (method.body)(handle, &arguments).map_err(mlua::Error::runtime)?, Style::Frozen)
 }
 
 /// What a loop over a handle calls.
@@ -212,7 +222,7 @@ fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
                     item = LuaValue::NULL;
                 }
                 if !item.is_nil() {
-                    return Ok((native(lua, HostValue::Json(key))?, item));
+                    return Ok((native(lua, HostValue::Json(key), Style::Frozen)?, item));
                 }
             }
         })?
@@ -222,6 +232,7 @@ fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
 
 /// A value that a script passes.
 pub(super) struct LuaPassed<'a> {
+    pub(super) lua: &'a Lua,
     pub(super) world: &'a World,
     pub(super) value: &'a LuaValue,
 }
@@ -231,8 +242,8 @@ impl Passed for LuaPassed<'_> {
         self.value.is_nil()
     }
 
-    fn data(&self, name: &str) -> Result<Value, String> {
-        self.world.read(self.value, None).map_err(|it| it.at(name))
+    fn read(&self) -> Result<Value, Refused> {
+        self.world.read(self.value, None)
     }
 
     fn kept(&self, name: &str, like: Option<&Value>, around: usize) -> Result<Value, String> {
@@ -249,7 +260,7 @@ impl Passed for LuaPassed<'_> {
 }
 
 /// The handle in an object, if there is one.
-fn handle(object: &AnyUserData) -> Option<AnyHandle> {
+pub(super) fn handle(object: &AnyUserData) -> Option<AnyHandle> {
     struct Find<'a>(&'a AnyUserData, Option<AnyHandle>);
     impl ForEachType for Find<'_> {
         fn visit<H: HandleType>(&mut self) {
@@ -269,15 +280,15 @@ pub(super) fn copy(
     account: &mut Account<'_>,
     depth: usize,
 ) -> Option<Result<Value, Refused>> {
-    if let Ok(error) = object.borrow::<ServerError>() {
-        return Some(account.copy(&error.0.message.as_str().into(), depth));
+    if let Ok(error) = object.borrow::<ErrorValue>() {
+        return Some(account.copy(&error.message.as_str().into(), depth));
     }
     handle(object).filter(|it| it.kind().is_some()).map(|it| it.copy(account, depth))
 }
 
 /// What is behind a handle, without a copy; `None` if it is no data.
 pub(super) fn kind(object: &AnyUserData) -> Option<Kind> {
-    if object.is::<ServerError>() { Some(Kind::Map) } else { handle(object)?.kind() }
+    if object.is::<ErrorValue>() { Some(Kind::Map) } else { handle(object)?.kind() }
 }
 
 /// A copy of what is behind a handle for Lua; null if the object is no data.
@@ -327,26 +338,9 @@ pub(super) fn wait(
 pub(super) fn item(
     lua: &Lua,
     object: &AnyUserData,
-    step: &LuaValue,
+    step: &Value,
 ) -> Option<mlua::Result<LuaValue>> {
     let is_large = object.is::<View<Index>>() || object.is::<View<Store>>();
     let handle = handle(object).filter(|_| is_large)?;
-    let found = || {
-        let step = World::of(lua)?.read_as("the key of an index", step)?;
-        native(lua, handle.step(&step).unwrap_or(HostValue::Nil))
-    };
-    Some(found())
-}
-
-/// `kopf.values`
-pub(super) fn values(lua: &Lua, object: &LuaValue) -> mlua::Result<LuaValue> {
-    if let LuaValue::UserData(object) = object {
-        if let Ok(view) = object.borrow::<View<Index>>() {
-            return native(lua, handles::values(&view.0));
-        }
-        if object.is::<View<Store>>() {
-            return Ok(LuaValue::UserData(object.clone()));
-        }
-    }
-    Err(mlua::Error::runtime(text::NO_INDEX))
+    Some(native(lua, handle.step(step).unwrap_or(HostValue::Nil), Style::Frozen))
 }

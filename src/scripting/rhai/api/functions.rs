@@ -1,80 +1,232 @@
-//! The functions of `kopf` that take data and return data: see `scripting/functions/kopf.rs`.
+//! The names below `kopf`: see `scripting/functions/kopf.rs`.
 
 use std::sync::Arc;
 
-use rhai::{Dynamic, Map};
+use rhai::{Dynamic, Engine, FLOAT, FnPtr, INT, ImmutableString, Module, NativeCallContext};
 use serde_json::Value;
 
-use super::{ARGUMENTS_MAX, HostFn, Outcome};
+use super::{ARGUMENTS_MAX, HostFn, Outcome, library::library_name};
 use crate::call::Invocation;
+use crate::logic::handlers::{
+    declare::{Argument as Part, DeclareError},
+    function::Function,
+};
 use crate::scripting::{
     functions::{
-        kopf::{Argument, HostFunction},
-        posting::{self, Described},
+        declaring::TopLevel,
+        kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
+        names::{self, MARKERS, Words},
+        posting::Described,
     },
+    handles::{AnyHandle, Kind},
     rhai::{
         context::Ctx,
-        control::handed,
-        errors::{Thrown, problem},
-        handles::{RhaiPassed, native},
+        control::{self, handed, own},
+        errors::{described, problem, raise},
+        handles::{self, RhaiPassed, native},
         present,
-        value::{text, to_json},
+        script::Shared,
+        value::{plain, text},
+        view::View,
+    },
+    values::{
+        Filter,
+        errors::{ErrorValue, Failed},
+        stopped::SLEEP_MAX,
     },
 };
 
-/// The functions, for both spellings.
-pub(super) fn functions() -> impl Iterator<Item = HostFn> {
-    HostFunction::all().map(|function| {
-        let (least, most) = function.arguments;
-        HostFn::new(function.name, least..=most.min(ARGUMENTS_MAX), move |_, arguments| {
-            call(&function, &arguments)
+/// The functions below `kopf`, and those below `kopf.on`.
+pub(super) fn functions(shared: &Arc<Shared>) -> [Vec<HostFn>; 2] {
+    let native = |function: HostFunction| {
+        let shared = Arc::clone(shared);
+        let (least, most) = (*function.arguments.start(), *function.arguments.end());
+        HostFn::new(function.name, least..=most.min(ARGUMENTS_MAX), move |context, arguments| {
+            call(&shared, context, &function, arguments)
         })
-    })
+    };
+    [HostFunction::all().map(native).collect(), HostFunction::short().map(native).collect()]
 }
 
-fn call(function: &HostFunction, given: &[Dynamic]) -> Outcome {
+/// The constants and the tables below `kopf`, for `kopf::NAME`.
+pub(super) fn add_values(module: &mut Module) {
+    for (name, marker) in MARKERS {
+        module.set_var(name, Filter(Part::Marker(marker)));
+    }
+    for (name, words) in Words::ALL {
+        let mut table = Module::new();
+        for (name, word) in words.entries() {
+            table.set_var(name, word);
+        }
+        module.set_var(name, words);
+        module.set_sub_module(name, table);
+    }
+}
+
+/// The same for `kopf.NAME`.
+pub(super) fn value(name: &str) -> Option<Dynamic> {
+    let marker = MARKERS.iter().find(|(it, _)| *it == name);
+    let words = || Words::ALL.into_iter().find(|(it, _)| *it == name);
+    let marker = marker.map(|(_, it)| Dynamic::from(Filter(Part::Marker(*it))));
+    marker.or_else(|| words().map(|(_, it)| Dynamic::from(it)))
+}
+
+/// Teaches an engine what can be done with the values of these functions.
+pub(super) fn register(engine: &mut Engine) {
+    engine
+        .register_fn("sleep", |seconds: INT| sleep(&seconds.into()))
+        .register_fn("sleep", |seconds: FLOAT| sleep(&seconds.into()))
+        .register_type_with_name::<Filter>("filter")
+        .register_fn("to_string", |it: Filter| it.text())
+        .register_type_with_name::<Words>("table")
+        .register_indexer_get(|it: &mut Words, name: ImmutableString| {
+            it.get(&name).map(ImmutableString::from).map_err(problem)
+        })
+        .register_type_with_name::<ErrorValue>("error")
+        .register_indexer_get(|it: &mut ErrorValue, name: ImmutableString| plain(&it.field(&name)))
+        .register_fn("to_string", |it: ErrorValue| it.message)
+        .register_fn("to_debug", |it: ErrorValue| it.message)
+        .register_fn("+", |text: ImmutableString, it: ErrorValue| format!("{text}{}", it.message))
+        .register_fn("+", |it: ErrorValue, text: ImmutableString| format!("{}{text}", it.message))
+        .register_type_with_name::<DeclareError>("error")
+        .register_fn("to_string", |it: DeclareError| it.message)
+        .register_fn("to_debug", |it: DeclareError| it.message);
+}
+
+fn call(
+    shared: &Arc<Shared>,
+    context: &NativeCallContext<'_>,
+    function: &HostFunction,
+    mut given: Vec<Dynamic>,
+) -> Outcome {
     let present = present::get();
     present.as_deref().inspect(|it| present::parse(it));
-    let given: Vec<_> = given.iter().map(RhaiPassed).collect();
-    let arguments: Vec<_> = given.iter().map(|it| it as &dyn Argument).collect();
-    let call = || function.call(&arguments, present.as_deref());
+    let caller = RhaiCaller { shared, context, present };
+    let passed: Vec<_> =
+        given.iter().map(|value| RhaiPassed { shared: Some(shared), value }).collect();
+    let arguments: Vec<_> = passed.iter().map(|it| it as &dyn Argument).collect();
+    let call = || function.call(&arguments, &caller);
     let called = if function.keeps() { handed(call) } else { call() };
-    called.map(native).map_err(problem)
+    match called.map_err(raise)? {
+        Done::Value(value) => Ok(native(value)),
+        Done::Changed { after, .. } => Ok(plain(&after)),
+        Done::Listed => Ok(match given.pop() {
+            Some(only) if given.is_empty() && only.is_array() => only,
+            last => Dynamic::from_array(given.into_iter().chain(last).collect()),
+        }),
+        Done::Below(path) => {
+            let default = if given.len() > 2 { given.swap_remove(2) } else { Dynamic::UNIT };
+            let value = given.into_iter().next().unwrap_or_default();
+            let found = path.iter().fold(value, |value, step| item(&value, step));
+            Ok(if found.is_unit() { default } else { found })
+        }
+        Done::Wait(wait) => match control::wait_for(wait)? {
+            Ok(()) => Ok(Dynamic::UNIT),
+            Err(failed) => Err(raise(own(failed))),
+        },
+    }
+}
+
+/// One step down; `()` where it leads nowhere.
+fn item(value: &Dynamic, step: &Value) -> Dynamic {
+    if let Ok(list) = value.as_array_ref() {
+        return place_of(step).and_then(|it| list.get(it)).cloned().unwrap_or_default();
+    }
+    if let Some(found) = handles::step(value, step) {
+        return found;
+    }
+    let Some(key) = step.as_str() else { return Dynamic::UNIT };
+    if let Some(view) = value.read_lock::<View>() {
+        return view.get(key);
+    }
+    value.as_map_ref().ok().and_then(|it| it.get(key).cloned()).unwrap_or_default()
+}
+
+/// The script that calls.
+struct RhaiCaller<'a> {
+    shared: &'a Shared,
+    context: &'a NativeCallContext<'a>,
+    present: Option<Arc<Invocation>>,
+}
+
+impl Caller for RhaiCaller<'_> {
+    fn present(&self) -> Option<Arc<Invocation>> {
+        self.present.clone()
+    }
+
+    fn top_level(&self) -> &TopLevel {
+        &self.shared.top_level
+    }
+
+    fn location(&self) -> String {
+        let line = self.context.call_position().line().unwrap_or_default();
+        format!("{}:{line}", self.context.call_source().unwrap_or(&self.shared.name))
+    }
+
+    fn string_size(&self) -> usize {
+        control::rooms().1.bytes()
+    }
 }
 
 impl Argument for RhaiPassed<'_> {
     fn call(&self) -> Option<Arc<Invocation>> {
-        self.0.read_lock::<Ctx>().map(|it| Arc::clone(it.invocation()))
+        self.value.read_lock::<Ctx>().map(|it| Arc::clone(it.invocation()))
+    }
+
+    fn handle(&self) -> Option<AnyHandle> {
+        handles::handle(self.value)
+    }
+
+    fn filter(&self) -> Option<Filter> {
+        self.value.read_lock::<Filter>().map(|it| it.clone())
+    }
+
+    fn library(&self) -> Option<&'static str> {
+        library_name(self.value)
+    }
+
+    fn function(&self, is_handler: bool) -> Result<Option<Function>, DeclareError> {
+        let Some(shared) = self.shared else { return Ok(None) };
+        let Some(pointer) = self.value.read_lock::<FnPtr>() else { return Ok(None) };
+        if is_handler {
+            shared.check_arity(&pointer, 1, "a handler gets one, ctx")?;
+        }
+        Ok(Some(shared.functions.refer(&pointer)))
     }
 
     fn is_raised(&self) -> bool {
-        self.0.is::<Thrown>()
+        self.value.is::<ErrorValue>()
     }
 
     fn described(&self) -> Described {
-        described(self.0)
+        described(self.value)
     }
 
-    fn names(&self) -> Option<Vec<String>> {
-        self.0.as_map_ref().ok().map(|it| it.keys().map(ToString::to_string).collect())
+    fn text(&self) -> Result<String, String> {
+        Ok(text(self.value))
     }
 
-    fn split(&self, name: &str, place: &str) -> Result<Option<(Described, Value)>, String> {
-        let Ok(fields) = self.0.as_map_ref() else { return Ok(None) };
-        let mut fields: Map = fields.clone();
-        let Some(taken) = fields.remove(name) else { return Ok(None) };
-        Ok(Some((described(&taken), to_json(place, &fields.into())?)))
+    fn inside(&self) -> Option<Kind> {
+        if self.value.is_array() {
+            return Some(Kind::List);
+        }
+        self.value.is_map().then_some(Kind::Map)
+    }
+
+    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed> {
+        let part = |value| RhaiPassed { shared: self.shared, value };
+        if let Ok(items) = self.value.as_array_ref() {
+            return items.iter().try_for_each(|it| visit(None, &part(it)));
+        }
+        let Ok(fields) = self.value.as_map_ref() else { return Ok(()) };
+        fields.iter().try_for_each(|(name, it)| visit(Some(name), &part(it)))
     }
 }
 
-/// Class and text of what was caught.
-fn described(value: &Dynamic) -> Described {
-    if let Some(thrown) = value.read_lock::<Thrown>() {
-        return (posting::class(&thrown.kind), thrown.message.clone());
-    }
-    let fields = value.as_map_ref().ok();
-    let field = |name: &str| fields.as_ref().and_then(|it| it.get(name)).map(text);
-    // What the language itself raises is a map with the name of the error.
-    let class = field("class").or_else(|| field("error")).unwrap_or_else(|| "Error".into());
-    (class, field("message").unwrap_or_else(|| text(value)))
+/// `sleep(SECONDS)`, which the language has by itself, and which would block a thread without asking the runtime.
+fn sleep(seconds: &Value) -> Outcome {
+    let duration = names::duration(seconds).map_err(|it| problem(format!("sleep: {it}")))?;
+    let duration = duration.unwrap_or_default().min(SLEEP_MAX);
+    control::wait_for(async move { tokio::time::sleep(duration).await })?;
+    Ok(Dynamic::UNIT)
 }

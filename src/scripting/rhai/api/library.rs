@@ -14,7 +14,7 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{HostFn, Outcome as Called, refusal::ServerError, streams::Stream};
+use super::{HostFn, Outcome as Called, streams::Stream};
 use crate::scripting::{
     functions::{
         self, Call, Given, LIBRARIES, Pace, Shape, Surroundings, embedded,
@@ -23,11 +23,12 @@ use crate::scripting::{
     },
     rhai::{
         context, control,
-        errors::problem,
+        errors::{problem, raise},
         present,
         script::EXPRESSION_DEPTHS_MAX,
         value::{plain, to_refusable},
     },
+    values::errors::{ErrorValue, Failed},
 };
 
 /// The value of a variable such as `env`.
@@ -319,7 +320,7 @@ pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
         Ok(Datum::Bytes(result)) => Ok(Dynamic::from_blob(result)),
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Err(problem(message)),
-            Failure::Answer(refusal) => Err(ServerError(refusal).into_error()),
+            Failure::Answer(refusal) => Err(raise(Failed::Raised(ErrorValue::of_server(refusal)))),
         },
     }
 }

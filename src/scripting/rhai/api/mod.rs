@@ -3,30 +3,20 @@
 //! Each name exists twice, as `kopf::name` and as `kopf.name`: the first is a static module, the second a method of the value
 //! that the variable `kopf` resolves to.
 
-mod children;
-mod data;
-mod declaring;
 mod functions;
 mod library;
-mod raising;
-mod refusal;
 mod streams;
 
 use std::{any::TypeId, sync::Arc};
 
 use rhai::{
-    Array, Dynamic, Engine, EvalAltResult, FnNamespace, FuncRegistration, ImmutableString, Map,
-    Module, NativeCallContext, plugin::RhaiFunc,
+    Dynamic, Engine, EvalAltResult, FnNamespace, FuncRegistration, ImmutableString, Module,
+    NativeCallContext, plugin::RhaiFunc,
 };
 
-pub(super) use self::{
-    declaring::Constant,
-    library::{is_library, misused, module as library_module, value as library},
-    refusal::ServerError,
-};
+pub(super) use self::library::{is_library, misused, module as library_module, value as library};
 use super::{errors::problem, script::Shared};
-use crate::logic::handlers::declare::Marker;
-use crate::scripting::functions::names::{self, ERROR_MODES};
+use crate::scripting::functions::names;
 
 /// The value of the variable `kopf`.
 #[derive(Clone, Copy, Debug)]
@@ -106,32 +96,9 @@ impl HostFn {
     }
 }
 
-/// The functions below `kopf`, and those below `kopf.on`.
-fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
-    let mut functions = data::functions();
-    functions.extend(functions::functions());
-    functions.extend(raising::functions());
-    let (all, short) = declaring::functions(shared);
-    functions.extend(all);
-    functions.extend(children::functions(shared));
-    (functions, short)
-}
-
-/// The names of everything below `kopf`.
-#[cfg(test)]
-pub(super) fn names(shared: &Arc<Shared>) -> Vec<&'static str> {
-    let (functions, _) = functions(shared);
-    functions
-        .iter()
-        .map(|it| it.name)
-        .chain(CONSTANTS.iter().copied())
-        .chain(["on", "lifecycles"])
-        .collect()
-}
-
 /// Teaches an engine everything below `kopf`.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
-    let (functions, short) = functions(shared);
+    let [functions, short] = functions::functions(shared);
     let mut methods = Module::new();
     let mut names = Module::new();
     for function in &functions {
@@ -144,56 +111,19 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
         function.add(&mut methods, Some(TypeId::of::<On>()));
     }
     names.set_sub_module("on", on);
-    let mut modes = Module::new();
-    for (name, mode) in ERROR_MODES {
-        modes.set_var(*name, *mode);
-    }
-    names.set_sub_module("ErrorsMode", modes);
-    names.set_sub_module("lifecycles", children::module());
-    for name in CONSTANTS {
-        if let Ok(value) = constant(name) {
-            names.set_var(*name, value);
-        }
-    }
+    functions::add_values(&mut names);
+    let value = |_: &mut Kopf, name: ImmutableString| match functions::value(&name) {
+        Some(value) => Ok(value),
+        None if name == "on" => Ok(Dynamic::from(On)),
+        None => Err(problem(names::unknown(&name))),
+    };
     engine
         .register_global_module(methods.into())
         .register_static_module("kopf", names.into())
         .register_type_with_name::<Kopf>("kopf")
         .register_type_with_name::<On>("kopf.on")
-        .register_indexer_get(|_: &mut Kopf, name: ImmutableString| constant(&name));
-    data::register(engine);
-    raising::register(engine);
-    declaring::register(engine);
-    children::register(engine);
+        .register_indexer_get(value);
+    functions::register(engine);
     library::register(engine, &shared.surroundings);
-    refusal::register(engine);
     streams::register(engine);
-}
-
-const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];
-
-/// What `kopf.NAME` is, if it is no function.
-fn constant(name: &str) -> Outcome {
-    match name {
-        "on" => Ok(Dynamic::from(On)),
-        "lifecycles" => Ok(Dynamic::from(children::Lifecycles)),
-        "PRESENT" => Ok(Dynamic::from(Constant(Marker::Present))),
-        "ABSENT" => Ok(Dynamic::from(Constant(Marker::Absent))),
-        "EVERYTHING" => Ok(Dynamic::from(Constant(Marker::Everything))),
-        "ErrorsMode" => {
-            let modes = ERROR_MODES.iter().map(|(name, mode)| ((*name).into(), (*mode).into()));
-            Ok(Dynamic::from_map(modes.collect::<Map>()))
-        }
-        _ => Err(problem(names::unknown(name))),
-    }
-}
-
-/// The items of a list argument, or the arguments themselves.
-fn spread(mut arguments: Vec<Dynamic>) -> Array {
-    match arguments.pop() {
-        Some(only) if arguments.is_empty() && only.is_array() => {
-            only.into_array().unwrap_or_default()
-        }
-        last => arguments.into_iter().chain(last).collect(),
-    }
 }

@@ -2,11 +2,11 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString};
 
-use super::{Outcome, too_large};
+use super::{Outcome, too_long, too_many};
 use crate::scripting::{
-    rhai::control::{reserve, step},
+    rhai::control::{reserve, rooms, step},
     values::limits::ITEMS_MAX,
 };
 
@@ -23,7 +23,7 @@ pub(super) fn register(engine: &mut Engine) {
     pure!("to_chars", |text: &mut ImmutableString| {
         let chars = text.chars().count();
         if chars > ITEMS_MAX {
-            return Err(too_large(LIST));
+            return Err(too_many("a list"));
         }
         Ok(text.chars().map(Dynamic::from_char).collect::<Array>())
     });
@@ -48,39 +48,27 @@ pub(super) fn register(engine: &mut Engine) {
         list(text.rsplitn(pieces(most), by))
     });
     engine
-        .register_fn(
-            "pad",
-            |context: NativeCallContext<'_>, text: &mut ImmutableString, len: INT, with: char| {
-                pad(&context, text, len, with.encode_utf8(&mut [0; 4]))
-            },
-        )
-        .register_fn(
-            "pad",
-            |context: NativeCallContext<'_>,
-             text: &mut ImmutableString,
-             len: INT,
-             with: ImmutableString| pad(&context, text, len, &with),
-        );
+        .register_fn("pad", |text: &mut ImmutableString, len: INT, with: char| {
+            pad(text, len, with.encode_utf8(&mut [0; 4]))
+        })
+        .register_fn("pad", |text: &mut ImmutableString, len: INT, with: ImmutableString| {
+            pad(text, len, &with)
+        });
     register_parts(engine);
     register_replace(engine);
 }
 
 /// Makes a text longer, up to so many characters. The language's own adds one at a time, and never ends with an empty text.
-fn pad(
-    context: &NativeCallContext<'_>,
-    text: &mut ImmutableString,
-    len: INT,
-    with: &str,
-) -> Outcome<()> {
+fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Outcome<()> {
     let missing = usize::try_from(len).unwrap_or(0).saturating_sub(text.chars().count());
     let chars = with.chars().count();
     if missing == 0 || chars == 0 {
         return Ok(());
     }
     let times = missing / chars;
-    let longest = context.engine().max_string_size();
+    let longest = rooms().1.bytes();
     if times.saturating_mul(with.len()).saturating_add(text.len()) > longest {
-        return Err(too_large("Length of string"));
+        return Err(too_long());
     }
     let mut padded = text.to_string();
     padded.push_str(&with.repeat(times));
@@ -88,8 +76,6 @@ fn pad(
     *text = padded.into();
     Ok(())
 }
-
-const LIST: &str = "Size of array/BLOB";
 
 /// At least one, as the language has it.
 fn pieces(most: INT) -> usize {
@@ -100,7 +86,7 @@ fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Outcome<Array> {
     let mut list = Array::new();
     for piece in pieces {
         if list.len() == ITEMS_MAX {
-            return Err(too_large(LIST));
+            return Err(too_many("a list"));
         }
         // Short ones need a piece of memory each, as long ones do.
         if list.len().is_multiple_of(1024) {
@@ -112,17 +98,12 @@ fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Outcome<Array> {
 }
 
 /// Puts one text in the place of another, wherever that is found.
-fn replace(
-    context: &NativeCallContext<'_>,
-    text: &mut ImmutableString,
-    find: &str,
-    with: &str,
-) -> Outcome<()> {
+fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Outcome<()> {
     // As the language has it: nothing comes of an empty text.
     if text.is_empty() {
         return Ok(());
     }
-    let longest = context.engine().max_string_size();
+    let longest = rooms().1.bytes();
     let (mut made, mut done) = (String::new(), 0);
     for (place, found) in text.match_indices(find) {
         step()?;
@@ -130,7 +111,7 @@ fn replace(
         made.push_str(with);
         done = place + found.len();
         if made.len() > longest {
-            return Err(too_large("Length of string"));
+            return Err(too_long());
         }
     }
     made.push_str(text.get(done..).unwrap_or_default());
@@ -193,11 +174,9 @@ fn register_parts(engine: &mut Engine) {
             let (start, len) = inclusive(&range);
             crop(it, start, len);
         })
-        .register_fn("remove", |context: NativeCallContext<'_>, it: &mut Text, what: Text| {
-            replace(&context, it, &what, "")
-        })
-        .register_fn("remove", |context: NativeCallContext<'_>, it: &mut Text, what: char| {
-            replace(&context, it, what.encode_utf8(&mut [0; 4]), "")
+        .register_fn("remove", |it: &mut Text, what: Text| replace(it, &what, ""))
+        .register_fn("remove", |it: &mut Text, what: char| {
+            replace(it, what.encode_utf8(&mut [0; 4]), "")
         })
         .register_fn("pop", |it: &mut Text, len: INT| {
             let kept = it.chars().count().saturating_sub(usize::try_from(len).unwrap_or(0));
@@ -212,34 +191,23 @@ fn register_replace(engine: &mut Engine) {
     engine
         .register_fn(
             "replace",
-            move |context: NativeCallContext<'_>,
-                  text: &mut ImmutableString,
-                  find: ImmutableString,
-                  with: ImmutableString| replace(&context, text, &find, &with),
-        )
-        .register_fn(
-            "replace",
-            move |context: NativeCallContext<'_>,
-                  text: &mut ImmutableString,
-                  find: ImmutableString,
-                  with: char| replace(&context, text, &find, &with.to_string()),
-        )
-        .register_fn(
-            "replace",
-            move |context: NativeCallContext<'_>,
-                  text: &mut ImmutableString,
-                  find: char,
-                  with: ImmutableString| {
-                replace(&context, text, &find.to_string(), &with)
+            move |text: &mut ImmutableString, find: ImmutableString, with: ImmutableString| {
+                replace(text, &find, &with)
             },
         )
         .register_fn(
             "replace",
-            move |context: NativeCallContext<'_>,
-                  text: &mut ImmutableString,
-                  find: char,
-                  with: char| {
-                replace(&context, text, &find.to_string(), &with.to_string())
+            move |text: &mut ImmutableString, find: ImmutableString, with: char| {
+                replace(text, &find, &with.to_string())
             },
-        );
+        )
+        .register_fn(
+            "replace",
+            move |text: &mut ImmutableString, find: char, with: ImmutableString| {
+                replace(text, &find.to_string(), &with)
+            },
+        )
+        .register_fn("replace", move |text: &mut ImmutableString, find: char, with: char| {
+            replace(text, &find.to_string(), &with.to_string())
+        });
 }

@@ -106,20 +106,6 @@ async fn a_wrong_option_is_told_with_its_line() {
 }
 
 #[tokio::test]
-async fn a_missing_function_is_told() {
-    let error = refusal("kopf::on_create(\"things\");").await;
-    assert_eq!(error.message, "kopf.on_create: the last argument must be the handler function");
-}
-
-#[tokio::test]
-async fn names_of_later_versions_say_so() {
-    for text in ["kopf::on_mutate(\"x\", |ctx| {});", "\n kopf.on.validate(\"x\", |ctx| {});"] {
-        let error = refusal(text).await;
-        assert!(error.message.ends_with("is not supported yet by this version"), "{error:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_syntax_error_is_told_as_a_compiler_does() {
     let error = refusal("fn ok() {}\nlet x = ;\n").await;
     assert_eq!(error.line, Some(2));
@@ -130,16 +116,6 @@ async fn a_syntax_error_is_told_as_a_compiler_does() {
 async fn an_error_at_the_top_level_is_told_where_it_happens() {
     let error = refusal("fn deep() { throw \"no\"; }\n\ndeep();").await;
     assert_eq!((error.line, error.message.as_str()), (Some(1), "no"));
-}
-
-#[tokio::test]
-async fn declaring_while_a_handler_runs_is_refused() {
-    let fixture = Fixture::handler("kopf::on_create(\"x\", |ctx| {});", json!({})).await;
-    let raised = fixture.raised().await;
-    assert_eq!(
-        raised.message,
-        "kopf.on_create was called after the script was loaded (call it at the top level of the file)"
-    );
 }
 
 #[tokio::test]

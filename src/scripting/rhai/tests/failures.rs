@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Fixture, run, run_with_budget, try_load};
+use super::{Fixture, run_with_budget, try_load};
 use crate::logic::handlers::outcome::RaisedKind;
 
 const TOO_DEEP: &str = "calls are nested deeper than 200 levels (settings.sandbox.call_depth)";
@@ -12,33 +12,6 @@ const TOO_DEEP: &str = "calls are nested deeper than 200 levels (settings.sandbo
 async fn kind(code: &str) -> (RaisedKind, String) {
     let raised = Fixture::handler(code, json!({})).await.raised().await;
     (raised.kind, raised.message)
-}
-
-#[tokio::test]
-async fn errors_of_kopf_keep_their_meaning() {
-    let secs = |it| RaisedKind::Temporary(Some(Duration::from_secs(it)));
-    for (code, expected) in [
-        ("throw kopf.TemporaryError(\"m\", 10);", secs(10)),
-        ("throw kopf::TemporaryError(\"m\", \"10m\");", secs(600)),
-        ("throw kopf.TemporaryError(\"m\");", secs(60)),
-        ("throw kopf.TemporaryError(\"m\", ());", RaisedKind::Temporary(None)),
-        ("throw kopf.PermanentError(\"m\");", RaisedKind::Permanent),
-        ("kopf.retry(\"m\", 10);", secs(10)),
-        ("kopf::fail(\"m\");", RaisedKind::Permanent),
-        ("[1].map(|x| kopf.retry(\"m\", 1));", secs(1)),
-    ] {
-        assert_eq!(kind(code).await, (expected, "m".into()), "{code}");
-    }
-}
-
-#[tokio::test]
-async fn other_errors_are_arbitrary() {
-    let error = || RaisedKind::Arbitrary("Error".into());
-    assert_eq!(kind("throw \"text\";").await, (error(), "text".into()));
-    assert_eq!(kind("throw #{ a: 1 };").await, (error(), "{\"a\":1}".into()));
-    let code = "throw #{ message: \"m\", class: \"Mine\" };";
-    assert_eq!(kind(code).await, (RaisedKind::Arbitrary("Mine".into()), "m".into()));
-    assert_eq!(kind("let x = 1 / 0;").await.0, error());
 }
 
 #[tokio::test]
@@ -72,12 +45,6 @@ async fn a_trace_names_file_line_source_and_function() {
             "handlers.rhai:2:3: no\n    throw \"no\";\nstack traceback:\n    handlers.rhai:2 function deep\n    handlers.rhai:5 function handler"
         )
     );
-}
-
-#[tokio::test]
-async fn an_error_can_be_caught_and_looked_at() {
-    let code = "try { kopf.retry(\"m\", 10); } catch (error) { return [error.message, error.delay, `${error}`]; }";
-    assert_eq!(run(code, json!({})).await, json!(["m", 10.0, "m"]));
 }
 
 #[tokio::test]

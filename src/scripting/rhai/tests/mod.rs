@@ -4,11 +4,10 @@ mod data;
 mod declarations;
 mod failures;
 mod imports;
-mod indexes;
 mod patches;
 mod sandbox;
-mod stopped;
 mod surface;
+mod threads;
 mod time;
 
 use std::{fs, path::PathBuf, sync::Arc};

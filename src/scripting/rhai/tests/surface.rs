@@ -1,14 +1,7 @@
 //! What scripts can reach is what the surface documents.
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use super::{refusal, source};
-use crate::logic::handlers::function::ScriptId;
-use crate::scripting::{
-    Placement,
-    rhai::{api, script::Shared},
-    surface::{Item, Language, Shape, Spoken, Surface},
-};
+use super::refusal;
+use crate::scripting::surface::{Item, Language, Shape, Spoken, Surface};
 
 fn items<'a>(surface: &'a Surface, global: &str) -> impl Iterator<Item = &'a Item> {
     let section = surface.globals.iter().find(|it| it.name == global).expect("a global");
@@ -16,15 +9,6 @@ fn items<'a>(surface: &'a Surface, global: &str) -> impl Iterator<Item = &'a Ite
         .items
         .iter()
         .filter(|it| it.spoken.in_language(Language::Rhai) || it.spoken == Spoken::Later)
-}
-
-#[test]
-fn every_name_below_kopf_is_documented_and_the_other_way_round() {
-    let shared = Shared::of(ScriptId(1), &source(""), &Placement::CurrentRuntime.into());
-    let reached: BTreeSet<_> = api::names(&Arc::new(shared)).into_iter().collect();
-    let surface = Surface::new();
-    let documented: BTreeSet<_> = items(&surface, "kopf").map(|it| it.name).collect();
-    assert_eq!(reached, documented);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use super::parsed::{LUA, Language, RHAI, Script, read_all};
 const ONLY: &str = "BORDER_ONLY";
 
 /// What scripts can hand over; each has scripts in both languages.
-const ROWS: [&str; 18] = [
+const ROWS: [&str; 19] = [
     "answer",
     "argument",
     "compile",
@@ -25,6 +25,7 @@ const ROWS: [&str; 18] = [
     "event",
     "filter",
     "index",
+    "limit",
     "log",
     "memo",
     "metric",

@@ -6,47 +6,58 @@ use expect_test::expect;
 use kopf::logic::handlers::outcome::RaisedKind;
 use serde_json::json;
 
-use super::{eval, load, run, run_paused};
+use super::{
+    Language::{Lua, Rhai},
+    load, run_paused,
+};
 
 #[test]
 fn handler_errors_keep_their_meaning() {
-    let cases = [
+    let secs = |it| RaisedKind::Temporary(Some(Duration::from_secs(it)));
+    let error = || RaisedKind::Arbitrary("Error".into());
+    let mine = || RaisedKind::Arbitrary("Mine".into());
+    for (language, body, kind, message) in [
+        (Lua, "error(kopf.TemporaryError('m', 10))", secs(10), "m"),
+        (Rhai, "throw kopf.TemporaryError(`m`, 10);", secs(10), "m"),
+        (Lua, "error(kopf.TemporaryError('m', '10m'))", secs(600), "m"),
+        (Rhai, "throw kopf::TemporaryError(`m`, `10m`);", secs(600), "m"),
+        (Lua, "error(kopf.TemporaryError('m'))", secs(60), "m"),
+        (Lua, "error(kopf.TemporaryError('m', nil))", secs(60), "m"),
+        (Rhai, "throw kopf.TemporaryError(`m`);", secs(60), "m"),
+        (Lua, "error(kopf.TemporaryError('m', kopf.null))", RaisedKind::Temporary(None), "m"),
+        (Rhai, "throw kopf.TemporaryError(`m`, ());", RaisedKind::Temporary(None), "m"),
+        (Lua, "error(kopf.PermanentError('m'))", RaisedKind::Permanent, "m"),
+        (Rhai, "throw kopf.PermanentError(`m`);", RaisedKind::Permanent, "m"),
+        (Lua, "kopf.retry('m', '2m')", secs(120), "m"),
+        (Rhai, "kopf.retry(`m`, `2m`);", secs(120), "m"),
+        (Lua, "kopf.fail('m')", RaisedKind::Permanent, "m"),
+        (Rhai, "kopf::fail(`m`);", RaisedKind::Permanent, "m"),
+        (Rhai, "[1].map(|x| kopf.retry(`m`, 1));", secs(1), "m"),
+        (Lua, "error('m')", error(), "m"),
+        (Lua, "error('m', 0)", error(), "m"),
+        (Rhai, "throw `m`;", error(), "m"),
+        (Lua, "error({class = 'Mine', message = 'm'})", mine(), "m"),
+        (Rhai, "throw #{ message: `m`, class: `Mine` };", mine(), "m"),
+        (Lua, "error({code = 1})", error(), r#"{"code":1}"#),
+        (Rhai, "throw #{ code: 1 };", error(), r#"{"code":1}"#),
         (
-            "error(kopf.TemporaryError('not yet', 10))",
-            RaisedKind::Temporary(Some(Duration::from_secs(10))),
-            "not yet",
+            Lua,
+            "error(kopf.AdmissionError('m'))",
+            RaisedKind::Arbitrary("AdmissionError".into()),
+            "m",
         ),
         (
-            "error(kopf.TemporaryError('not yet'))",
-            RaisedKind::Temporary(Some(Duration::from_mins(1))),
-            "not yet",
+            Rhai,
+            "throw kopf.AdmissionError(`m`);",
+            RaisedKind::Arbitrary("AdmissionError".into()),
+            "m",
         ),
-        ("error(kopf.TemporaryError('now', kopf.null))", RaisedKind::Temporary(None), "now"),
-        ("kopf.retry('again', '2m')", RaisedKind::Temporary(Some(Duration::from_mins(2))), "again"),
-        ("error(kopf.PermanentError('never'))", RaisedKind::Permanent, "never"),
-        ("kopf.fail('never')", RaisedKind::Permanent, "never"),
-        ("error('boom')", RaisedKind::Arbitrary("Error".into()), "boom"),
-        ("error('boom', 0)", RaisedKind::Arbitrary("Error".into()), "boom"),
-        (
-            "error({class = 'MyError', message = 'boom'})",
-            RaisedKind::Arbitrary("MyError".into()),
-            "boom",
-        ),
-        ("error({code = 1})", RaisedKind::Arbitrary("Error".into()), r#"{"code":1}"#),
-        (
-            "ctx.logger.info('x')",
-            RaisedKind::Arbitrary("Error".into()),
-            "info must be called with a colon: `:info(…)`",
-        ),
-        (
-            "local x = nil; x.y = 1",
-            RaisedKind::Arbitrary("Error".into()),
-            "attempt to index nil with 'y'",
-        ),
-    ];
-    for (body, kind, message) in cases {
-        let raised = run(body).raised();
-        assert_eq!((raised.kind, &*raised.message), (kind, message), "{body}");
+        (Lua, "ctx.logger.info('x')", error(), "info must be called with a colon: `:info(…)`"),
+        (Lua, "local x = nil; x.y = 1", error(), "attempt to index nil with 'y'"),
+        (Rhai, "let x = 1 / 0;", error(), "Division by zero: 1 / 0"),
+    ] {
+        let raised = language.run(body).raised();
+        assert_eq!((raised.kind, &*raised.message), (kind, message), "{language:?}: {body}");
     }
 }
 
@@ -70,12 +81,13 @@ fn a_trace_shows_the_line_and_the_stack() {
 
 #[test]
 fn errors_can_be_caught_and_looked_at() {
-    let result = eval(
-        r#"
+    let lua = r#"
         local ok, err = pcall(kopf.retry, "again", 10)
         local ok2, err2 = pcall(function() kopf.sleep(1); error("boom", 0) end)
-        return {ok, tostring(err), err.message, err.delay, ok2, err2}
-        "#,
-    );
-    assert_eq!(result, json!([false, "again", "again", 10, false, "boom"]));
+        return {ok, tostring(err), err.message, err.delay, "it: " .. err, ok2, err2}
+    "#;
+    let told = Lua.run(lua).result();
+    assert_eq!(told, json!([false, "again", "again", 10, "it: again", false, "boom"]));
+    let rhai = "try { kopf.retry(`again`, 10); } catch (it) { return [`${it}`, it.message, it.delay, `it: ` + it]; }";
+    assert_eq!(Rhai.run(rhai).result(), json!(["again", "again", 10.0, "it: again"]));
 }

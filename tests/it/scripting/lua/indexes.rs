@@ -1,4 +1,4 @@
-//! Index functions and their tables in Lua; what both languages have in common is in the scenarios.
+//! Index functions and their tables; more of what both languages have in common is in the scenarios.
 
 use std::sync::Arc;
 
@@ -12,7 +12,11 @@ use kopf::{
 };
 use serde_json::{Value, json};
 
-use super::{load, run_paused};
+use super::{
+    Call,
+    Language::{self, Lua, Rhai},
+    load, run_paused,
+};
 
 /// An index `idx` with these items, each of an object of its own.
 pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<CallServices> {
@@ -27,12 +31,11 @@ pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<C
 }
 
 /// What a handler with this code returns, that sees these items.
-fn look(items: Vec<(Value, Value)>, code: &str) -> Value {
+fn look(items: Vec<(Value, Value)>, (language, code): (Language, &str)) -> Call {
     run_paused(async {
-        let text = format!("kopf.on_update('x', function(ctx) {code} end)");
-        let mut script = load(&text).await;
+        let mut script = language.load("on_update", code).await;
         script.services = services(items);
-        script.call("update").await.result()
+        script.call("update").await
     })
 }
 
@@ -123,9 +126,22 @@ fn keys_are_looked_up_by_value_and_type() {
         4,
         "number string boolean userdata"
     ]);
-    assert_eq!(look(items, code), expected);
-    let found = look(vec![(json!(7), json!("x"))], "return kopf.get(ctx.idx, '7[0]')");
-    assert_eq!(found, json!("x"), "a path is a text");
+    assert_eq!(look(items.clone(), (Lua, code)).result(), expected);
+    let code = r#"[
+        ctx.idx[8080][0], ctx.idx["8080"][0], ctx.idx[true][0], ctx.idx[()][0], ctx.idx.nothing, 8080 in ctx.idx, "80" in ctx.idx,
+        ctx.idx.contains(()), ctx.idx.get("c", "-"), ctx.idx.get("8080") == ["text"], kopf.get(ctx.idx, "8080[0]"),
+        kopf.get(ctx.idx, [8080, 0]), ctx.idx.keys(), ctx.idx.is_empty()
+    ]"#;
+    let keys = json!([8080, "8080", true, null]);
+    let expected = json!([
+        "number", "text", "truth", "flat", null, true, false, true, "-", true, "text", "number",
+        keys, false
+    ]);
+    assert_eq!(look(items, (Rhai, code)).result(), expected);
+    let items = vec![(json!(7), json!("x"))];
+    for code in [(Lua, "return kopf.get(ctx.idx, '7[0]')"), (Rhai, "kopf.get(ctx.idx, `7[0]`)")] {
+        assert_eq!(look(items.clone(), code).result(), json!("x"), "a path is a text");
+    }
 }
 
 #[test]
@@ -152,14 +168,65 @@ fn a_store_reads_as_a_list() {
         "a",
         3
     ]);
-    assert_eq!(look(items, code), expected);
+    assert_eq!(look(items, (Lua, code)).result(), expected);
+    let code = r#"
+        let store = ctx.idx.k;
+        let seen = [];
+        for value in store { seen.push(value); }
+        [
+            seen, store.map(|it| it + "!"), store.filter(|it| it == "y"), store.some(|it| it == "y"), store.all(|it| it == "y"),
+            store.reduce(|sum, it| sum + it, ""), store.index_of("y"), store.find(|it| it != "x"), store[-1], store.get(7),
+            store == ["x", "y"], store != ctx.idx.other, "y" in store, `${store}`, store.to_array().len(), store.to_json()
+        ]"#;
+    let text = r#"["x","y"]"#;
+    let expected = json!([
+        ["x", "y"],
+        ["x!", "y!"],
+        ["y"],
+        true,
+        false,
+        "xy",
+        1,
+        "y",
+        "y",
+        null,
+        true,
+        true,
+        true,
+        text,
+        2,
+        text
+    ]);
+    let items =
+        || vec![(json!("k"), json!("x")), (json!("k"), json!("y")), (json!("other"), json!(1))];
+    assert_eq!(look(items(), (Rhai, code)).result(), expected);
+    let raised = look(items(), (Rhai, "ctx.idx.k[2]")).raised();
+    assert!(raised.message.contains("index 2 out of bounds"), "{}", raised.message);
+}
+
+#[test]
+fn nothing_can_be_written_but_what_is_there() {
+    for code in [
+        (Lua, "ctx.idx.a = ctx.idx.b"),
+        (Lua, "ctx.idx.a[1] = 'z'"),
+        (Lua, "ctx.idx.b[1].n = 2"),
+        (Rhai, "ctx.idx.a = ctx.idx.b"),
+        (Rhai, "ctx.idx.c = ctx.spec"),
+        (Rhai, "ctx.idx.a[0] = `z`"),
+        (Rhai, "ctx.idx.b[0].n = 2"),
+    ] {
+        let items = vec![(json!("a"), json!("x")), (json!("b"), json!({ "n": 1 }))];
+        let raised = look(items, code).raised();
+        assert!(raised.message.contains("read-only"), "{code:?}: {}", raised.message);
+    }
 }
 
 #[test]
 fn ctx_names_its_indexes() {
     let code =
         "for name, value in pairs(ctx) do if name == 'idx' then return tostring(value) end end";
-    assert_eq!(look(vec![(json!("k"), json!(1))], code), json!(r#"{"k":[1]}"#));
+    let found = look(vec![(json!("k"), json!(1))], (Lua, code)).result();
+    assert_eq!(found, json!(r#"{"k":[1]}"#));
 }
 
 /// The whole would not fit into the memory of a VM, and its conversion would take seconds.
@@ -167,7 +234,7 @@ fn ctx_names_its_indexes() {
 fn a_large_index_is_not_converted() {
     let text = "x".repeat(1000);
     let items = (0..100_000).map(|it| (json!(it % 50_000), json!({ "n": it, "text": text })));
-    let code = r#"
+    let lua = r#"
         local sum = 0
         for key, store in ctx.idx do
             sum = sum + #store
@@ -175,5 +242,16 @@ fn a_large_index_is_not_converted() {
         end
         return {#ctx.idx, #kopf.values(ctx.idx), ctx.idx[49999][2].n, sum, kopf.get(ctx.idx, "3[1].n")}
     "#;
-    assert_eq!(look(items.collect(), code), json!([50_000, 100_000, 99_999, 2002, 50_003]));
+    let rhai = r#"
+        let sum = 0;
+        for key in ctx.idx {
+            sum += ctx.idx[key].len();
+            if key == 1000 { break; }
+        }
+        [ctx.idx.len(), kopf.values(ctx.idx).len(), ctx.idx[49999][1].n, sum, kopf.get(ctx.idx, "3[1].n")]
+    "#;
+    for code in [(Lua, lua), (Rhai, rhai)] {
+        let expected = json!([50_000, 100_000, 99_999, 2002, 50_003]);
+        assert_eq!(look(items.clone().collect(), code).result(), expected);
+    }
 }

@@ -1,4 +1,5 @@
-//! The Lua engine through its public face: scripts are loaded, called with invocations made by hand, and their answers compared.
+//! Both engines through their public face: scripts are loaded, called with invocations made by hand, and their answers compared. What
+//! both languages have is tested with one expectation for both.
 
 mod declarations;
 mod errors;
@@ -53,6 +54,40 @@ pub(crate) struct Script {
 pub(crate) struct Call {
     pub(crate) ended: Ended,
     pub(crate) patch: Patch,
+}
+
+/// A language, as these tests write handlers in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    Lua,
+    Rhai,
+}
+
+impl Language {
+    /// Returns a script with one handler, which this function of `kopf` declares.
+    pub(crate) fn script(self, declares: &str, body: &str) -> Source {
+        match self {
+            Language::Lua => Source::alone(
+                "handlers.lua",
+                format!("kopf.{declares}('kopfexamples', function(ctx) {body} end)"),
+            ),
+            Language::Rhai => Source::alone(
+                "handlers.rhai",
+                format!("kopf::{declares}(`kopfexamples`, |ctx| {{ {body} }});"),
+            ),
+        }
+    }
+
+    /// Loads such a script.
+    pub(crate) async fn load(self, declares: &str, body: &str) -> Script {
+        let loaded = try_load(self.script(declares, body), Placement::CurrentRuntime).await;
+        loaded.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Runs a handler body about the sample object.
+    pub(crate) fn run(self, body: &str) -> Call {
+        run_paused(async { self.load("on_update", body).await.call("update").await })
+    }
 }
 
 /// A source that is in no file.

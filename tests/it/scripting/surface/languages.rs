@@ -1,49 +1,31 @@
 //! No name exists in one language only: what only one of them spells as a name, the other has as a part of the language.
 
-use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
+use std::{fmt::Write as _, sync::Arc};
 
 use kopf::{
     call::{Scripts as _, SharedPatch},
     logic::handlers::outcome::Ended,
     scripting::{
         Placement, ScriptHost, Source,
-        surface::{Item, Language, Parameter, Shape, Spoken, Surface},
+        surface::{Item, Language, Parameter, Shape, Spoken, Surface, pages},
     },
     testing::{creation, run_paused},
 };
 use serde_json::json;
 
-/// Names of one language, and what the other one has instead. `it` is the value.
-#[rustfmt::skip]
-const COUNTERPARTS: &[(&str, &str)] = &[
-    ("Index.contains", "it[key] ~= nil"),
-    ("Index.get", "it[key]"),
-    ("Index.is_empty", "#it == 0"),
-    ("Index.keys", "pairs(it)"),
-    ("Index.len", "#it"),
-    ("Index.values", "kopf.values(it)"),
-    ("Logger.debug", "it.dbg(…), which Lua has too: `debug` is reserved"),
-    ("Store.contains", "table.find(it, value)"),
-    ("Store.get", "it[place]"),
-    ("Store.index_of", "table.find(it, value)"),
-    ("Store.is_empty", "#it == 0"),
-    ("Store.len", "#it"),
-    ("Store.to_array", "kopf.copy(it)"),
-    ("kopf.null", "()"),
-];
-
 /// The values of the host with methods that a change handler has.
 const HANDLES: [(&str, &str); 3] =
     [("logger", "Logger"), ("conditions", "Conditions"), ("patch.fns", "PatchFunctions")];
 
-fn collect(prefix: &str, items: &[Item], found: &mut BTreeSet<String>) {
+fn check_names(prefix: &str, items: &[Item], documented: &str) {
     for item in items {
         let path = format!("{prefix}.{}", item.name);
         if let Shape::Table(inner) = &item.shape {
-            collect(&path, inner, found);
+            check_names(&path, inner, documented);
         }
-        if matches!(item.spoken, Spoken::Lua | Spoken::Rhai) {
-            found.insert(path);
+        if let Spoken::Only(_, instead) = item.spoken {
+            assert!(instead.contains('`'), "{path}: nothing in the other language: {instead:?}");
+            assert!(documented.contains(instead), "{path}: the reference does not say {instead}");
         }
     }
 }
@@ -51,12 +33,10 @@ fn collect(prefix: &str, items: &[Item], found: &mut BTreeSet<String>) {
 #[test]
 fn a_name_of_one_language_is_a_part_of_the_other() {
     let surface = Surface::new();
-    let mut found = BTreeSet::new();
+    let pages: String = pages(&surface).into_iter().map(|it| it.text).collect();
     for section in surface.sections() {
-        collect(section.name, &section.items, &mut found);
+        check_names(section.name, &section.items, &pages);
     }
-    let known: BTreeSet<_> = COUNTERPARTS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(found, known);
 }
 
 fn separator(language: Language) -> &'static str {
@@ -84,10 +64,7 @@ fn missing(language: Language) -> Vec<String> {
     let mut calls = String::new();
     for (handle, class) in HANDLES {
         let section = surface.classes.iter().find(|it| it.name == class).expect("a class");
-        // What Rhai reserves has a twin.
-        let is_word = |it: &Item| language == Language::Rhai && it.name == "is";
-        let items = section.items.iter().filter(|it| it.spoken.in_language(language));
-        for item in items.filter(|it| !is_word(it)) {
+        for item in section.items.iter().filter(|it| it.spoken.in_language(language)) {
             let call = format!("ctx.{handle}{}{}", separator(language), item.name);
             let arguments = arguments(item, language);
             let written = match language {

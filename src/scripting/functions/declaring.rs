@@ -1,0 +1,266 @@
+//! Declarations: `kopf.on_create(SELECTOR..., [OPTIONS], FUNCTION)` and its siblings, from values of scripts to what they declare.
+
+use std::sync::atomic::AtomicUsize;
+
+use parking_lot::Mutex;
+
+use super::{
+    children,
+    names::{self, Declaring, NoHandler},
+};
+use crate::call::ExecuteError;
+use crate::logic::handlers::{
+    declare::{self, Argument as Part, Declaration, DeclareError, Execution, chooser},
+    handler::{Callback, Handler, Kind},
+    lifecycle::Chooser,
+};
+use crate::scripting::{
+    functions::kopf::{Argument, Call, Done, Outcome},
+    handles::Kind as Shape,
+    values::{
+        Filter, HostValue,
+        errors::{ErrorValue, Failed},
+        limits,
+        refused::{DEPTH_MAX, Refused},
+    },
+};
+
+/// More options than there are.
+const OPTIONS_MAX: usize = 100;
+
+/// What the top level of a script declares.
+pub(crate) struct TopLevel {
+    /// `None` when it has returned.
+    handlers: Mutex<Option<Vec<Handler>>>,
+    /// Bytes of the data in the declarations.
+    bytes: AtomicUsize,
+    /// The default lifecycles that it sets, in order.
+    lifecycles: Mutex<Vec<Chooser>>,
+}
+
+impl Default for TopLevel {
+    fn default() -> Self {
+        let handlers = Mutex::new(Some(Vec::new()));
+        TopLevel { handlers, bytes: AtomicUsize::default(), lifecycles: Mutex::default() }
+    }
+}
+
+impl TopLevel {
+    /// Whether it still runs.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.handlers.lock().is_some()
+    }
+
+    /// Ends it, and returns what it has declared.
+    pub(crate) fn finish(&self) -> (Vec<Handler>, Vec<Chooser>) {
+        let handlers = self.handlers.lock().take().unwrap_or_default();
+        (handlers, std::mem::take(&mut *self.lifecycles.lock()))
+    }
+
+    /// Whether it may declare something.
+    fn admits(&self, name: &str) -> Result<(), DeclareError> {
+        match &*self.handlers.lock() {
+            None => Err(names::too_late(name)),
+            Some(handlers) if handlers.len() >= limits::FUNCTIONS_MAX => {
+                Err(limits::too_many_handlers().into())
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn declare(&self, declaration: Declaration) -> Result<(), DeclareError> {
+        declaration.admit(&self.bytes)?;
+        let handler = declare::declare(declaration)?;
+        if let Some(handlers) = &mut *self.handlers.lock() {
+            handlers.push(handler);
+        }
+        Ok(())
+    }
+}
+
+/// Declares a handler, or a sub-handler of the running one.
+pub(crate) fn declare(it: &Declaring, call: &Call<'_>) -> Outcome {
+    let kind = it.kind.ok_or_else(|| names::not_built(it.name))?;
+    let top_level = call.caller.top_level();
+    let nothing = Ok(Done::Value(HostValue::Nil));
+    if kind == Kind::Sub && !top_level.is_loading() {
+        let children = children::of_call(call.caller.present().as_deref(), it.name)?;
+        children.declare(read(it.name, kind, call)?)?;
+        return nothing;
+    }
+    top_level.admits(it.name)?;
+    top_level.declare(read(it.name, kind, call)?)?;
+    nothing
+}
+
+fn read(name: &str, kind: Kind, call: &Call<'_>) -> Result<Declaration, Failed> {
+    let (last, mut others) = match call.arguments.split_last() {
+        Some((last, others)) => (Some(last), others),
+        None => (None, call.arguments),
+    };
+    let given = match last {
+        // Without other arguments, nothing was spelled wrong.
+        Some(it) if it.is_nil() && !others.is_empty() => NoHandler::Nothing,
+        Some(it) => it.library().map_or(NoHandler::Other, NoHandler::Library),
+        None => NoHandler::Other,
+    };
+    let missing = || names::no_handler(name, kind, given);
+    let handler = last.ok_or_else(missing)?;
+    // Before anything else is read: what is wrong with it matters most.
+    let function = handler.function(true)?.ok_or_else(missing)?;
+    let mut reader = Reader::of(call);
+    let mut options = Vec::new();
+    if let Some((map, selectors)) = others.split_last()
+        && map.inside().is_some()
+    {
+        options = reader.options(call, *map)?;
+        others = selectors;
+    }
+    let selector = |it: &&dyn Argument| reader.part("the selector", *it, 0);
+    let selectors = others.iter().map(selector).collect::<Result<_, _>>()?;
+    Ok(Declaration { kind, selectors, options, function, location: call.caller.location() })
+}
+
+/// Reads the arguments of one call, which may have this many bytes of data left.
+struct Reader {
+    bytes: usize,
+    max: usize,
+}
+
+impl Reader {
+    fn of(call: &Call<'_>) -> Self {
+        Reader { bytes: 0, max: call.caller.string_size() }
+    }
+
+    /// Reads the options of a function of `kopf`.
+    fn options(
+        &mut self,
+        call: &Call<'_>,
+        map: &dyn Argument,
+    ) -> Result<Vec<(String, Part)>, Failed> {
+        let mut options = Vec::new();
+        map.visit(&mut |name, value| {
+            let place = &call.place;
+            if options.len() >= OPTIONS_MAX {
+                return Err(format!("{place}: too many options").into());
+            }
+            let name = name.ok_or_else(|| format!("{place}: options are named, not listed"))?;
+            options.push((name.to_owned(), self.part(name, value, 0)?));
+            Ok(())
+        })?;
+        // Some maps have no order of their own.
+        options.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(options)
+    }
+
+    /// Reads a value, which is below so many levels; `name` is what errors call it.
+    fn part(&mut self, name: &str, value: &dyn Argument, depth: usize) -> Result<Part, Failed> {
+        if value.is_nil() {
+            return Ok(Part::Absent);
+        }
+        if let Some(Filter(part)) = value.filter() {
+            return Ok(part);
+        }
+        if let Some(function) = value.function(false)? {
+            return Ok(Part::Callback(Callback::Function(function)));
+        }
+        let refused = match value.read() {
+            Ok(data) => {
+                self.bytes = self.bytes.saturating_add(limits::weight(&data));
+                if self.bytes > self.max {
+                    return Err(limits::too_large_as_text("the declaration", self.max).into());
+                }
+                return Ok(Part::Value(data));
+            }
+            Err(refused) => refused,
+        };
+        let Some(shape) = value.inside().filter(|_| !refused.is_bound()) else {
+            return Err(refused.at(name).into());
+        };
+        if depth >= DEPTH_MAX {
+            return Err(Refused::too_deep().at(name).into());
+        }
+        let (mut list, mut map) = (Vec::new(), Vec::new());
+        value.visit(&mut |key, value| {
+            match key {
+                Some(key) => {
+                    let part = self.part(&format!("{name}.{key}"), value, depth + 1)?;
+                    map.push((key.to_owned(), part));
+                }
+                None if shape == Shape::List => list.push(self.part(name, value, depth + 1)?),
+                None => return Err(format!("{name}: the keys must be strings").into()),
+            }
+            Ok(())
+        })?;
+        if shape == Shape::List {
+            return Ok(Part::List(list));
+        }
+        map.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(Part::Map(map))
+    }
+}
+
+/// `kopf.all_(f, g)` and its siblings; as in Kopf, also with one list of functions.
+pub(crate) fn combine(combine: fn(Vec<Callback>) -> Callback, call: &Call<'_>) -> Outcome {
+    let mut callbacks = Vec::new();
+    match call.arguments {
+        [list] if list.inside().is_some() => list.visit(&mut |name, it| {
+            let listed = if name.is_none() { Some(it) } else { None };
+            callbacks.push(callback(call, listed)?);
+            Ok(())
+        })?,
+        functions => {
+            for function in functions {
+                callbacks.push(callback(call, Some(*function))?);
+            }
+        }
+    }
+    Ok(Done::Value(HostValue::Filter(Filter(Part::Callback(combine(callbacks))))))
+}
+
+/// `kopf.not_(f)`
+pub(crate) fn negate(call: &Call<'_>) -> Outcome {
+    let negated = callback(call, call.arguments.first().copied())?;
+    let negated = Part::Callback(Callback::Not(Box::new(negated)));
+    Ok(Done::Value(HostValue::Filter(Filter(negated))))
+}
+
+fn callback(call: &Call<'_>, value: Option<&dyn Argument>) -> Result<Callback, Failed> {
+    if let Some(Filter(Part::Callback(callback))) = value.and_then(|it| it.filter()) {
+        return Ok(callback);
+    }
+    let function = value.map(|it| it.function(false)).transpose()?.flatten();
+    let function = function.ok_or_else(|| format!("{}: expected functions", call.place))?;
+    Ok(Callback::Function(function))
+}
+
+/// `kopf.set_default_lifecycle(LIFECYCLE)`
+pub(crate) fn set_default_lifecycle(call: &Call<'_>) -> Outcome {
+    let top_level = call.caller.top_level();
+    if !top_level.is_loading() {
+        return Err(names::too_late("set_default_lifecycle").into());
+    }
+    let argument = call.arguments.first().map(|it| Reader::of(call).part("lifecycle", *it, 0));
+    let argument = argument.transpose()?.unwrap_or(Part::Absent);
+    top_level.lifecycles.lock().push(chooser(&call.place, argument)?);
+    Ok(Done::Value(HostValue::Nil))
+}
+
+/// `kopf.execute(OPTIONS)`: the call waits for its sub-handlers.
+pub(crate) fn execute(call: &Call<'_>) -> Outcome {
+    let children = children::of_call(call.caller.present().as_deref(), "execute")?;
+    let options = match call.arguments.first() {
+        Some(map) if map.inside().is_some() => Reader::of(call).options(call, *map)?,
+        Some(other) if !other.is_nil() => return Err(names::no_options("execute").into()),
+        Some(_) | None => Vec::new(),
+    };
+    let execution = Execution::parse(options, &call.caller.location())?;
+    Ok(Done::Wait(Box::pin(async move {
+        children.execute(execution).await.map_err(|error| match error {
+            ExecuteError::Declared(error) => Failed::Told(error),
+            ExecuteError::Raised(raised) => {
+                Failed::Raised(ErrorValue::new(raised.kind, raised.message))
+            }
+        })
+    })))
+}

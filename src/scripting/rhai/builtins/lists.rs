@@ -1,0 +1,43 @@
+//! `pad` of lists and bytes, and `blob`: how much comes out of them is known before it is made.
+
+use rhai::{Array, Blob, Dynamic, Engine, INT};
+
+use super::{Outcome, too_long, too_many};
+use crate::scripting::{
+    rhai::control::{rooms, step},
+    values::limits::ITEMS_MAX,
+};
+
+/// Replaces the functions.
+pub(super) fn register(engine: &mut Engine) {
+    engine
+        .register_fn("pad", |list: &mut Array, len: INT, item: Dynamic| pad(list, len, &item))
+        .register_fn("pad", |bytes: &mut Blob, len: INT, value: INT| {
+            bytes.resize(length(len)?.max(bytes.len()), byte(value));
+            Outcome::Ok(())
+        })
+        .register_fn("blob", |len: INT| Outcome::Ok(vec![0_u8; length(len)?]))
+        .register_fn("blob", |len: INT, value: INT| Outcome::Ok(vec![byte(value); length(len)?]));
+}
+
+fn pad(list: &mut Array, len: INT, item: &Dynamic) -> Outcome<()> {
+    let missing = usize::try_from(len).unwrap_or(0).saturating_sub(list.len());
+    if missing.saturating_add(list.len()) > ITEMS_MAX {
+        return Err(too_many("a list"));
+    }
+    for _ in 0..missing {
+        step()?;
+        list.push(item.clone());
+    }
+    Ok(())
+}
+
+fn length(len: INT) -> Outcome<usize> {
+    let len = usize::try_from(len).unwrap_or(0);
+    if len > rooms().1.bytes() { Err(too_long()) } else { Ok(len) }
+}
+
+/// The language takes the last eight bits.
+fn byte(value: INT) -> u8 {
+    u8::try_from(value & 0xff).unwrap_or_default()
+}

@@ -1,0 +1,46 @@
+//! How many calls have a thread.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::Fixture;
+use crate::call::{LiveObject, Stopped};
+use crate::logic::{background::stopping::StopReason, handlers::outcome::Ended, object::Object};
+use crate::settings::Settings;
+
+#[tokio::test(start_paused = true)]
+async fn daemons_leave_threads_to_other_handlers() {
+    let text = "kopf::daemon(\"things\", |ctx| { ctx.memo.n = (ctx.memo.n ?? 0) + 1; \
+                ctx.stopped.wait(); true }); kopf::on_create(\"things\", |ctx| ctx.memo.n);";
+    let fixture = Fixture::new(text, json!({})).await;
+    let live = LiveObject::new(Arc::new(Object::from_value(fixture.body.clone())));
+    let stopped = Stopped::default();
+    let daemon = || fixture.loaded.engine.call(fixture.background(&live, &stopped));
+    let daemons = futures::future::join_all((0..100).map(|_| daemon()));
+    let handler = async {
+        sleep(Duration::from_secs(1)).await;
+        // Those that never got a thread stop without having been called.
+        assert_eq!(fixture.call_nth(1).await, Ended::Returned(Some(json!(48))));
+        stopped.set(StopReason::OperatorExiting);
+    };
+    let (ended, ()) = tokio::join!(daemons, handler);
+    let called = ended.iter().filter(|it| **it == Ended::Returned(Some(json!(true)))).count();
+    let uncalled = ended.iter().filter(|it| **it == Ended::Returned(None)).count();
+    assert_eq!(called + uncalled, 100);
+    assert_eq!(fixture.memo.lock()["n"], json!(called));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_settings_say_how_many_threads_there_are() {
+    let fixture = Fixture::handler("kopf.sleep(10);", json!({})).await;
+    for (threads, seconds) in [(2, 50), (100, 10), (1, 100)] {
+        let mut settings = Settings::default();
+        settings.execution.max_workers = Some(threads);
+        fixture.loaded.engine.configure(&settings);
+        let began = Instant::now();
+        futures::future::join_all((0..10).map(|_| fixture.call_nth(0))).await;
+        assert_eq!(began.elapsed().as_secs(), seconds);
+    }
+}

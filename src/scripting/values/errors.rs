@@ -1,0 +1,216 @@
+//! Errors of scripts: the values that scripts raise and catch, and what a call that has failed reports; the same for both languages.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::limits;
+use crate::logic::handlers::{
+    declare::DeclareError,
+    outcome::{Raised, RaisedKind},
+};
+use crate::scripting::{
+    LoadError,
+    functions::{
+        Refusal,
+        names::DELAY_DEFAULT,
+        posting::{self, Described},
+    },
+    host::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
+};
+
+/// The class of errors that have none of their own.
+const CLASS: &str = "Error";
+
+/// An error of the host as a value of scripts: `kopf.TemporaryError` and the like, and what servers refuse.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorValue {
+    /// What it means if it leaves the handler.
+    pub(crate) kind: RaisedKind,
+    /// What it prints as.
+    pub(crate) message: String,
+    refusal: Option<Box<Refusal>>,
+}
+
+impl ErrorValue {
+    /// The names of the fields.
+    pub(crate) const FIELDS: [&'static str; 5] =
+        ["message", "delay", "status", "reason", "details"];
+
+    /// Returns an error of this kind.
+    pub(crate) fn new(kind: RaisedKind, message: String) -> Self {
+        ErrorValue { kind, message, refusal: None }
+    }
+
+    /// Returns what a server refused.
+    pub(crate) fn of_server(refusal: Box<Refusal>) -> Self {
+        let kind = RaisedKind::Arbitrary(refusal.class.to_owned());
+        ErrorValue { kind, message: refusal.message.clone(), refusal: Some(refusal) }
+    }
+
+    /// Returns a field; null if there is none of this name.
+    pub(crate) fn field(&self, name: &str) -> Value {
+        match (name, &self.kind) {
+            ("message", _) => self.message.as_str().into(),
+            ("delay", RaisedKind::Temporary(Some(it)) | RaisedKind::Aborted(Some(it))) => {
+                it.as_secs_f64().into()
+            }
+            _ => self.refusal.as_ref().map_or(Value::Null, |it| it.field(name)),
+        }
+    }
+
+    /// Returns its class and its text.
+    pub(crate) fn described(&self) -> Described {
+        (posting::class(&self.kind), self.message.clone())
+    }
+}
+
+/// Why a function of the host fails.
+#[derive(Clone, Debug)]
+pub(crate) enum Failed {
+    /// What is wrong with the call.
+    Told(DeclareError),
+    /// Something that scripts can look at when they catch it.
+    Raised(ErrorValue),
+}
+
+impl From<String> for Failed {
+    fn from(message: String) -> Self {
+        Failed::Told(message.into())
+    }
+}
+
+impl From<DeclareError> for Failed {
+    fn from(error: DeclareError) -> Self {
+        Failed::Told(error)
+    }
+}
+
+/// The texts of a script and of its modules, by the names used in positions.
+#[derive(Debug, Default)]
+pub(crate) struct Sources(Mutex<BTreeMap<String, Arc<str>>>);
+
+impl Sources {
+    /// Adds a text.
+    pub(crate) fn insert(&self, name: &str, text: Arc<str>) {
+        self.0.lock().insert(name.to_owned(), text);
+    }
+
+    /// Returns the text of a line, counted from 1.
+    pub(crate) fn line(&self, name: &str, number: u32) -> Option<String> {
+        let number = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.0.lock().get(name)?.lines().nth(number).map(str::to_owned)
+    }
+
+    /// Returns what a function finds first for the name of a text.
+    pub(crate) fn find<T>(&self, find: impl FnMut(&str) -> Option<T>) -> Option<T> {
+        self.0.lock().keys().map(String::as_str).find_map(find)
+    }
+}
+
+/// A place in a text of the script.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    /// Where the language knows it.
+    pub(crate) column: Option<usize>,
+}
+
+/// An error that has left a function of a script, taken apart.
+#[derive(Debug)]
+pub(crate) struct ScriptError {
+    pub(crate) kind: RaisedKind,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) position: Option<Position>,
+    /// The frames of the script and its modules, innermost first; those of the host are left out.
+    pub(crate) stack: Vec<String>,
+}
+
+impl ScriptError {
+    /// Returns an error of this class, or of the usual one, without a place.
+    pub(crate) fn new(class: Option<String>, message: String) -> Self {
+        let class = limits::cut(class.unwrap_or_else(|| CLASS.to_owned()));
+        let kind = RaisedKind::Arbitrary(class);
+        ScriptError { kind, message, hint: None, position: None, stack: Vec::new() }
+    }
+
+    /// Returns the same place with the reason why the call was ended: another time it may work.
+    pub(crate) fn of_aborted(self, message: String) -> Self {
+        let kind = RaisedKind::Aborted(Some(DELAY_DEFAULT));
+        ScriptError { kind, message, hint: None, ..self }
+    }
+
+    /// Returns the same place with an error value.
+    pub(crate) fn of_value(self, error: ErrorValue) -> Self {
+        ScriptError { kind: error.kind, message: error.message, hint: None, ..self }
+    }
+
+    /// Whether it says where in the script it was raised.
+    pub(crate) fn has_place(&self) -> bool {
+        self.position.is_some() || !self.stack.is_empty()
+    }
+
+    /// Returns what scripts catch: one line with its place.
+    pub(crate) fn into_text(self) -> String {
+        let ScriptError { message, position, .. } = self.hinted();
+        match position {
+            Some(Position { file, line, .. }) => format!("{file}:{line}: {message}"),
+            None => message,
+        }
+    }
+
+    fn hinted(mut self) -> Self {
+        if let Some(hint) = self.hint.take() {
+            self.message = format!("{} ({hint})", self.message);
+        }
+        self.message = limits::cut(self.message);
+        self
+    }
+
+    /// Returns the error of a call: with the place, its source line, and the calls that led there, innermost first.
+    pub(crate) fn into_raised(self, sources: &Sources) -> Raised {
+        let this = self.hinted();
+        let mut lines = Vec::new();
+        if let Some(Position { file, line, column }) = &this.position {
+            let place = column.map_or_else(String::new, |it| format!(":{it}"));
+            lines.push(format!("{file}:{line}{place}: {}", this.message));
+            let source = sources.line(file, *line).map(|text| match column {
+                Some(column) => excerpt(&text, *column).trim().to_owned(),
+                None => excerpt(text.trim(), 0).trim().to_owned(),
+            });
+            lines.extend(source.map(|text| format!("    {text}")));
+        }
+        if !this.stack.is_empty() {
+            lines.push(STACK_TITLE.into());
+            let shown = this.stack.iter().take(FRAMES_MAX);
+            lines.extend(shown.map(|frame| format!("    {frame}")));
+            if let Some(more) = this.stack.len().checked_sub(FRAMES_MAX).filter(|it| *it > 0) {
+                lines.push(format!("    … {more} more"));
+            }
+        }
+        let trace = (!lines.is_empty()).then(|| lines.join("\n"));
+        Raised { kind: this.kind, message: this.message, trace }
+    }
+
+    /// Returns the error of loading the script in this file; `hint` makes one of the message and the source line.
+    pub(crate) fn into_load_error(
+        self,
+        sources: &Sources,
+        file: &str,
+        hint: impl FnOnce(&str, &str) -> Option<String>,
+    ) -> LoadError {
+        let source_line = self.position.as_ref().and_then(|it| sources.line(&it.file, it.line));
+        let line = source_line.as_deref().unwrap_or_default();
+        let hint = self.hint.or_else(|| hint(&self.message, line));
+        LoadError {
+            file: self.position.as_ref().map_or_else(|| file.to_owned(), |it| it.file.clone()),
+            line: self.position.map(|it| it.line),
+            source_line,
+            message: self.message,
+            hint,
+        }
+    }
+}

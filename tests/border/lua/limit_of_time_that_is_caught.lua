@@ -1,0 +1,8 @@
+-- says: computed for more than 1 s
+kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
+    while true do
+        pcall(function()
+            while true do end -- HERE
+        end)
+    end
+end)
