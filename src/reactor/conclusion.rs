@@ -17,7 +17,7 @@ use super::{
 };
 use crate::handling::patching::Received;
 use crate::logic::{
-    object::Object, outcome::LogLevel, patch::Patch, plan, progress, python_text,
+    object::Object, order, outcome::LogLevel, patch::Patch, plan, progress, python_text,
     registry::ResourceHandlers,
 };
 use crate::ports::Logger;
@@ -67,6 +67,8 @@ enum Pause {
 pub(super) struct Unsent {
     /// The changes that the server has not accepted yet.
     pub(super) delivery: Delivery,
+    /// The object as the cycle saw it. The event may show an older one, without the records that the delivery removes.
+    pub(super) object: Arc<Object>,
     /// What is left after the delivery; `None` if the delivery belongs to an earlier event: the present event must still be handled
     /// then.
     pub(super) left: Option<Left>,
@@ -78,6 +80,11 @@ impl Unsent {
         if self.delivery.drop_replaced(handlers) {
             self.left = None;
         }
+    }
+
+    /// Returns the newer one of the object of an event and the one that the delivery was made for.
+    pub(super) fn latest<'a>(&'a self, event: &'a Arc<Object>) -> &'a Arc<Object> {
+        if order::is_older(event, order::number(&self.object)) { &self.object } else { event }
     }
 }
 
@@ -149,7 +156,8 @@ impl Conclusion<'_> {
         error: CycleError,
     ) -> CycleError {
         delivery.keep(self.serving);
-        self.memory.unsent = Some(Box::new(Unsent { delivery, left }));
+        let object = Arc::clone(self.object);
+        self.memory.unsent = Some(Box::new(Unsent { delivery, object, left }));
         error
     }
 

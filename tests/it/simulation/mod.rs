@@ -2,7 +2,7 @@
 //!
 //! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in `natives.rs`
 //! or scripts. `faults.rs` decides which request or watch line meets which fault; `wire.rs` and `lines.rs` carry it out. `history.rs`
-//! checks each call against what the server has stored at that moment, `checks.rs` the end. `report.rs` shrinks what fails.
+//! checks each call against what the server has stored at that moment, and `costs.rs` its number; `checks.rs` the end. `report.rs` shrinks what fails.
 //! `mutants.rs` has bugs that must be found.
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -11,6 +11,7 @@
 
 mod actions;
 mod checks;
+mod costs;
 mod dice;
 mod faults;
 mod history;

@@ -45,6 +45,20 @@ pub(super) fn result(uid: &str, x: u64) -> Value {
     json!({ "uid": uid, "x": x })
 }
 
+/// All handlers, in the order of their declarations.
+const DECLARED: [&str; 10] =
+    ["made", "retried", "parent", "marked", "changed", "also", "gone", "once", "stays", "tick"];
+
+/// Returns which handler has other code in this version of the script.
+fn edited_of(code: u64) -> usize {
+    usize::try_from(code).expect("a small number") % DECLARED.len()
+}
+
+/// Returns the handlers whose code differs between this version and the one before.
+pub(super) fn edited(code: u64) -> Vec<&'static str> {
+    [code - 1, code].map(|it| DECLARED[edited_of(it)]).to_vec()
+}
+
 impl Natives {
     /// Declares all handlers. `code` is the version of the script.
     pub(super) fn handlers(&self, code: u64) -> Vec<Handler> {
@@ -63,9 +77,7 @@ impl Natives {
             self.stays(),
             self.handler(Kind::Timer, "tick", nothing),
         ];
-        // An edit changes the daemon or a handler of changes.
-        let edited = usize::try_from(code).expect("a small number") % handlers.len();
-        handlers[edited].code = code + 1000;
+        handlers[edited_of(code)].code = code + 1000;
         handlers
     }
 

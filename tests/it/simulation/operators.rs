@@ -28,7 +28,7 @@ use super::{
     faults::Faults,
     history::History,
     mutants::Mutant,
-    natives::Natives,
+    natives::{self, Natives},
     scripts::{self, Language},
     wire::Wire,
     world::{Plan, Stage},
@@ -214,7 +214,7 @@ impl Operators {
             is_cut_off: Arc::clone(&self.slots[slot].is_cut_off),
             mutant: self.mutant,
             is_lagging: self.is_lagging,
-            has_listed: Arc::default(),
+            listed: Arc::default(),
             later: Arc::default(),
         };
         testing::connect(wire.client())
@@ -263,6 +263,9 @@ impl Operators {
     /// Loads the next version of the scripts in all processes.
     pub(super) async fn reload(&mut self) {
         self.code += 1;
+        // Of the scripts, only the daemon changes.
+        let edited = if self.language.is_none() { natives::edited(self.code) } else { Vec::new() };
+        self.history.edit(&edited);
         for slot in 0..self.slots.len() {
             let Some(process) = &self.slots[slot].process else { continue };
             let number = process.number;
@@ -274,7 +277,7 @@ impl Operators {
                 let (candidate, _) = candidate(Generation::new(registry, None));
                 process.running.reloads.try_send(candidate).is_ok()
             };
-            self.history.edit(format!("process {number} loads version {}: {is_taken}", self.code));
+            self.history.note(format!("process {number} loads version {}: {is_taken}", self.code));
             if self.language.is_some() && !is_taken {
                 // Who saves a script in vain starts the operator again.
                 self.ends.push(number, "is killed");
