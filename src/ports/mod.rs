@@ -30,8 +30,8 @@ pub use call_services::CallServices;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::{Clock, Steps, until};
 pub use cluster::{
-    Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, Interrupt, NewObject,
-    NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
+    Address, ApiError, Cluster, Discovered, Edits, ErrorClass, Extent, GroupFilter, Interrupt,
+    NewObject, NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
 pub use current::{Current, LiveGeneration};
 pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};

@@ -211,6 +211,7 @@ impl Cycle<'_> {
     fn sync_daemons<'c>(&'c mut self, pass: Pass<'c>) -> SyncDaemons<'c> {
         SyncDaemons {
             serving: self.serving,
+            queue: self.queue,
             memory: &mut *self.memory,
             event_type: self.event.event_type,
             object: &self.event.object,

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{generation::StreamContext, memory::Memory, undecided::FilterContext};
+use super::{generation::StreamContext, memory::Memory, queue::Queue, undecided::FilterContext};
 use crate::features::daemons;
 use crate::logic::{
     essence,
@@ -23,6 +23,8 @@ use crate::ports::{
 /// Brings the daemons and timers of one object in line with one event.
 pub(super) struct SyncDaemons<'a> {
     pub(super) serving: &'a StreamContext,
+    /// Where newer events wait.
+    pub(super) queue: &'a Queue,
     pub(super) memory: &'a mut Memory,
     pub(super) event_type: Option<EventType>,
     pub(super) object: &'a Arc<Object>,
@@ -92,9 +94,11 @@ impl SyncDaemons<'_> {
             // During a pause, all running ones are stopped elsewhere, all at once.
             if !self.serving.pauses.is_paused() {
                 let host = daemons::SpawnContext { object: self.object, memo: self.memo };
+                // Meanwhile, while filters were evaluated and others stopped, the object may have been deleted, or a handler may
+                // have ended by itself.
+                let is_gone = self.queue.has_deletion();
                 for handler in &wanted {
-                    // It may have ended by itself while the filters were evaluated.
-                    if !background.is_over(handler) {
+                    if !is_gone && !background.is_over(handler) {
                         background.spawn(base, handler, host);
                     }
                 }
