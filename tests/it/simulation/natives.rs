@@ -77,7 +77,9 @@ impl Natives {
             self.stays(),
             self.handler(Kind::Timer, "tick", nothing),
         ];
-        handlers[edited_of(code)].code = code + 1000;
+        // Otherwise each load would make functions with other code.
+        handlers.iter_mut().for_each(|it| it.code = 1000);
+        handlers[edited_of(code)].code = code + 1001;
         handlers
     }
 
