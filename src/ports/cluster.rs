@@ -12,12 +12,14 @@ use bytes::Bytes;
 use futures::{StreamExt as _, future, stream::BoxStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{BoxFuture, Demand, HealthState, Leadership, Pulse, Stopped};
+use super::{BoxFuture, Demand, Leadership};
 use crate::logic::{
-    kube::StatusDetails, object::Object, reason::EventType, resource::Resource,
-    selector::Restrictions, stopping::StopReason,
+    access::kube::StatusDetails,
+    handlers::selector::Restrictions,
+    object::{Object, reason::EventType, resource::Resource},
 };
 use crate::settings::Settings;
+use crate::telemetry::{HealthState, Pulse};
 
 /// A cluster. The implementation retries requests as `settings.networking` says; a returned error is final for the caller.
 pub trait Cluster: Send + Sync + 'static {
@@ -158,12 +160,6 @@ pub trait Edits: Send + Sync + fmt::Debug {
 impl Edits for CancellationToken {
     fn edited(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.cancelled())
-    }
-}
-
-impl Edits for Stopped {
-    fn edited(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.until(StopReason::ScriptReloaded))
     }
 }
 

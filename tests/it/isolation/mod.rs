@@ -12,7 +12,7 @@ mod slow_filters;
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    logic::{generation::Generation, registry::Registry},
+    logic::{change::registry::Registry, generation::Generation},
     scripting::{Placement, ScriptHost, Source, Terms},
     testing::{self, Answer, EXAMPLES, Environment, LogCapture, Running, object, run_paused},
 };
