@@ -9,7 +9,7 @@ use std::{
 };
 
 use kopf::{
-    logic::{
+    logic::handlers::{
         handler::{Handler, Kind},
         outcome::{Ended, Raised, RaisedKind},
     },

@@ -5,7 +5,7 @@
 //! | a failure of its own | the handler, and its parent | always |
 //! | the end of a process | any handler of any object | the handler has been called before |
 //! | a rejected request | the handlers whose results or records it writes, and their parents | likewise |
-//! | an edit of the scripts | the handlers whose code differs, with their sub-handlers | likewise: what the server has not accepted is dropped |
+//! | an edit of its code | the handler, with its sub-handlers | it is called with the new code: what the server has not accepted of the old one is dropped |
 //!
 //! Whatever else goes wrong with requests, responses, watches and lists must not cost any.
 
@@ -26,8 +26,6 @@ type Attempt = (u64, String, String, u64, u64);
 pub(super) struct Costs {
     /// Processes that have ended, or are about to.
     ends: BTreeSet<u64>,
-    /// How often the code of each handler was edited.
-    edits: BTreeMap<String, u64>,
     /// How often requests of each handler were rejected, by the name of the object.
     rejections: BTreeMap<(String, String), u64>,
     /// How often each handler of an object fails by itself.
@@ -37,18 +35,33 @@ pub(super) struct Costs {
     calls: BTreeMap<(String, String, u64), Count>,
 }
 
-/// Calls, and what could have cost calls before the first one.
-#[derive(Debug, Default)]
+/// Calls, and what could cost calls.
+#[derive(Debug)]
 struct Count {
     calls: u64,
+    /// What could have cost calls before the first one.
     before: u64,
+    /// The version of the code of the last call.
+    code: u64,
+    /// How often it differed from that of the call before.
+    edits: u64,
 }
 
 impl Count {
-    /// Counts one more call. Returns whether there are more than these, and one for each cost since the first one.
-    fn add(&mut self, allowed: u64, costs: u64) -> bool {
+    fn new(before: u64, code: u64) -> Self {
+        Count { calls: 0, before, code, edits: 0 }
+    }
+
+    /// Counts one more call with this code.
+    fn add(&mut self, code: u64) {
         self.calls += 1;
-        self.calls > allowed + (costs - self.before)
+        self.edits += u64::from(self.code != code);
+        self.code = code;
+    }
+
+    /// Returns what could cost calls since the first one.
+    fn faults(&self, costs: u64) -> u64 {
+        costs - self.before + self.edits
     }
 }
 
@@ -56,13 +69,6 @@ impl Costs {
     /// A process has ended, or says that it ends.
     pub(super) fn end(&mut self, process: u64) {
         self.ends.insert(process);
-    }
-
-    /// The code of these handlers is edited.
-    pub(super) fn edit(&mut self, handlers: &[&str]) {
-        for id in handlers {
-            *self.edits.entry((*id).to_owned()).or_default() += 1;
-        }
     }
 
     /// A request that writes results or records of these handlers to the object of this name is rejected.
@@ -81,24 +87,23 @@ impl Costs {
     /// Counts a call for the cause with this number. Returns the rules that it breaks: the same attempt is made again, or there
     /// are too many of them.
     pub(super) fn call(&mut self, call: &Call, cause: u64) -> (bool, Option<String>) {
-        let Call { process, id, uid, retry, .. } = call;
-        let edits = self.edits.get(top(id)).copied().unwrap_or_default();
+        let Call { process, id, uid, retry, code, .. } = call;
         let name = uid.split('.').next().unwrap_or_default().to_owned();
         let rejections = self.rejections.get(&(name, id.clone())).copied().unwrap_or_default();
-        let own = edits + rejections;
         let attempt = (*process, id.clone(), uid.clone(), cause, *retry);
-        let attempts = self.attempts.entry(attempt).or_insert(Count { calls: 0, before: own });
-        let is_repeated = attempts.add(1, own);
+        let attempts = self.attempts.entry(attempt).or_insert(Count::new(rejections, *code));
+        attempts.add(*code);
+        let is_repeated = attempts.calls > 1 + attempts.faults(rejections);
         let ends = u64::try_from(self.ends.len()).expect("a small number");
         // A call of a process that ends at this moment: its end can cost this call.
         let is_ending = u64::from(self.ends.contains(process));
-        let first = Count { calls: 0, before: own + ends - is_ending };
-        let key = (id.clone(), uid.clone(), cause);
-        let count = self.calls.entry(key).or_insert(first);
+        let first = Count::new(rejections + ends - is_ending, *code);
+        let count = self.calls.entry((id.clone(), uid.clone(), cause)).or_insert(first);
+        count.add(*code);
         let planned = planned(&self.planned[uid], id);
-        let is_too_often = count.add(1 + planned, own + ends);
+        let (calls, faults) = (count.calls, count.faults(rejections + ends));
+        let is_too_often = calls > 1 + planned + faults;
         let rule = is_too_often.then(|| {
-            let (calls, faults) = (count.calls, own + ends - count.before);
             format!(
                 "{id} of {uid} is called {calls} times, with {planned} failures of its own and {faults} faults"
             )
@@ -116,7 +121,7 @@ fn planned(failures: &Value, id: &str) -> u64 {
     }
 }
 
-/// Returns the handler that is edited when this one is: its parent, or itself.
+/// Returns the handler that fails when a request of this one is rejected: its parent, or itself.
 fn top(id: &str) -> &str {
     id.split('.').next().unwrap_or_default()
 }

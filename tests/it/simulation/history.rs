@@ -41,6 +41,8 @@ pub(super) struct Call {
     /// `spec.x` of the object that it was called with.
     pub(super) x: u64,
     pub(super) retry: u64,
+    /// The version of the code of the handler; an edit of a script changes only a daemon.
+    pub(super) code: u64,
     pub(super) at: Duration,
     /// `None`: it runs, or its process was killed.
     pub(super) ended: Option<Ending>,
@@ -69,6 +71,7 @@ impl Call {
             uid,
             x,
             retry,
+            code: 0,
             at: Duration::ZERO,
             ended: None,
             is_undone: false,
@@ -228,11 +231,6 @@ impl History {
             inner.complain(format!("process {process} sends requests without an end"));
         }
         assert!(inner.requests[&process] <= REQUESTS_MAX, "an endless loop of requests");
-    }
-
-    /// The scripts are edited: the code of these handlers differs now.
-    pub(super) fn edit(&self, handlers: &[&str]) {
-        self.0.lock().costs.edit(handlers);
     }
 
     /// A request that writes results or records of these handlers to the object of this name is rejected.

@@ -40,7 +40,7 @@ const MUTANT_SEEDS: u64 = 2000;
 const FOUND: [(Mutant, u64); 5] = [
     (Mutant::DropsEvent, 1),
     (Mutant::ForgetsStatus, 12),
-    (Mutant::ForgetsFinalizer, 14),
+    (Mutant::ForgetsFinalizer, 0),
     (Mutant::RepeatsPatch, 11),
     (Mutant::IgnoresUid, 15),
 ];

@@ -33,7 +33,7 @@ use super::{
     faults::Faults,
     history::History,
     mutants::Mutant,
-    natives::{self, Natives},
+    natives::Natives,
     scripts::{self, Language},
     wire::Wire,
     world::{Plan, Stage},
@@ -166,6 +166,7 @@ impl Operators {
             scripts: self.scripts.clone(),
             history: self.history.clone(),
             process,
+            code: self.code,
             clock: self.env.clock,
         }
     }
@@ -198,7 +199,7 @@ impl Operators {
 
     async fn load(&self, number: u64) -> (Arc<dyn Scripts>, Vec<Handler>, Option<Arc<ScriptHost>>) {
         let Some(language) = self.language else {
-            let handlers = self.natives(number).handlers(self.code);
+            let handlers = self.natives(number).handlers();
             return (Arc::new(self.scripts.clone()), handlers, None);
         };
         let sources = vec![scripts::source(language, self.code)];
@@ -268,16 +269,13 @@ impl Operators {
     /// Loads the next version of the scripts in all processes.
     pub(super) async fn reload(&mut self) {
         self.code += 1;
-        // Of the scripts, only the daemon changes.
-        let edited = if self.language.is_none() { natives::edited(self.code) } else { Vec::new() };
-        self.history.edit(&edited);
         for slot in 0..self.slots.len() {
             let Some(process) = &self.slots[slot].process else { continue };
             let number = process.number;
             let is_taken = if let (Some(language), Some(host)) = (self.language, &process.host) {
                 self.reload_scripts(language, host, process).await
             } else {
-                let handlers = self.natives(number).handlers(self.code);
+                let handlers = self.natives(number).handlers();
                 let registry = Registry::new(handlers).expect("unique ids");
                 let (candidate, _) = candidate(Generation::new(registry, None));
                 process.running.reloads.try_send(candidate).is_ok()
