@@ -12,6 +12,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::logic::background::stopping::{StopReason, StopReasons};
+use crate::ports::{BoxFuture, Edits};
 
 /// The operator sets this flag, the script reads it. Clones share it.
 ///
@@ -96,6 +97,12 @@ impl Stopped {
     /// Returns a value to poll by hand.
     pub fn waiting(&self) -> Waiting {
         Waiting { stopped: self.clone(), slot: None }
+    }
+}
+
+impl Edits for Stopped {
+    fn edited(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.until(StopReason::ScriptReloaded))
     }
 }
 

@@ -213,7 +213,7 @@ impl Transport {
         self.fetch_unless(request, networking, None).await
     }
 
-    /// The same, but gives up during a pause that the server requested if newer work arrives.
+    /// The same, but gives up if a pause before another attempt is interrupted.
     pub(super) async fn fetch_unless(
         &self,
         request: &Request<'_>,
@@ -341,18 +341,22 @@ impl Transport {
         interrupt: Option<Interrupt<'_>>,
     ) -> bool {
         let duration = pause.duration();
-        match interrupt.filter(|_| pause.asked.is_some()) {
-            Some(interrupt) => {
-                return tokio::select! {
-                    biased; // a complete pause is not an interrupted one
-                    () = sleep(duration) => true,
-                    () = interrupt.wait() => false,
-                };
+        let sleeping = async {
+            if matches!(failure, Failure::Unreachable(_)) {
+                self.outage.sleep(duration).await;
+            } else {
+                sleep(duration).await;
             }
-            None if matches!(failure, Failure::Unreachable(_)) => self.outage.sleep(duration).await,
-            None => sleep(duration).await,
+        };
+        let Some(interrupt) = interrupt else {
+            sleeping.await;
+            return true;
+        };
+        tokio::select! {
+            biased; // a complete pause is not an interrupted one
+            () = sleeping => true,
+            () = interrupt.wait(pause.asked.is_some()) => false,
         }
-        true
     }
 
     /// Returns the state of the connection.
@@ -386,7 +390,7 @@ struct Attempts<'a> {
     limit: Duration,
     /// The limits that each needs a permit of.
     limits: Option<&'a RequestLimits>,
-    /// Ends a pause that the server has requested.
+    /// Ends a pause before another attempt.
     interrupt: Option<Interrupt<'a>>,
 }
 
@@ -444,7 +448,7 @@ impl<'a> AttemptLog<'a> {
 
     fn announce_early_end(&self, pause: &Pause) {
         let seconds = pause.duration().as_secs_f64();
-        debug!(target: TARGET, "The object has changed, so the pause of {seconds} s that the server requested ends early: {}", self.label());
+        debug!(target: TARGET, "The object or the script has changed, so the pause of {seconds} s ends early, and the request fails: {}", self.label());
     }
 
     fn announce_pause(&self, pause: &Pause, failure: &Failure) {

@@ -20,7 +20,7 @@ use crate::logic::{
     object::{Object, resource::Resource},
 };
 use crate::ports::{
-    Address, ApiError, Cluster, ErrorClass, Interrupt, NewerEvents, PatchKind, PatchRequest,
+    Address, ApiError, Cluster, Edits, ErrorClass, Interrupt, NewerEvents, PatchKind, PatchRequest,
 };
 
 /// Sends patches of objects of one resource.
@@ -38,6 +38,8 @@ pub struct Patcher<'a> {
     pub seen: Option<NonZeroU64>,
     /// The source of newer events of the object, if a worker handles them after the patch.
     pub events: Option<&'a dyn NewerEvents>,
+    /// The source of edits of the handlers that want the patch.
+    pub edits: &'a dyn Edits,
 }
 
 /// Maximum number of immediate retries after a conflict, on the latest object; like client-go's `RetryOnConflict`.
@@ -498,6 +500,8 @@ impl Patcher<'_> {
         if let Some(uid) = &header.uid {
             insist(&mut payload, subresource, uid);
         }
+        let after = order::number(object);
+        let interrupt = Interrupt { events: self.events, after, edits: Some(self.edits) };
         let request = PatchRequest {
             resource: self.resource,
             namespace: header.namespace.as_deref(),
@@ -505,7 +509,7 @@ impl Patcher<'_> {
             subresource,
             kind,
             payload: Bytes::from(payload.to_string()),
-            interrupt: self.events.map(|events| Interrupt { events, after: order::number(object) }),
+            interrupt: Some(interrupt),
         };
         self.cluster.patch(request).await.map(Arc::new)
     }

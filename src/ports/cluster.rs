@@ -9,7 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{StreamExt as _, future, stream::BoxStream};
+use tokio_util::sync::CancellationToken;
 
 use super::{BoxFuture, Demand, Leadership};
 use crate::logic::{
@@ -150,19 +151,49 @@ pub trait NewerEvents: Send + Sync + fmt::Debug {
     fn wait(&self, after: Option<NonZeroU64>) -> BoxFuture<'_, ()>;
 }
 
-/// Interrupts the pause that a server has asked for, because the payload may be outdated. The request then fails.
+/// Reports that the handlers that want a request were edited.
+pub trait Edits: Send + Sync + fmt::Debug {
+    /// Waits until they are edited.
+    fn edited(&self) -> BoxFuture<'_, ()>;
+}
+
+impl Edits for CancellationToken {
+    fn edited(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.cancelled())
+    }
+}
+
+/// Interrupts the pause before a request is repeated. The request then fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupt<'a> {
-    /// The source of newer events.
-    pub events: &'a dyn NewerEvents,
+    /// The source of newer events. They interrupt only a pause that the server has asked for, because the payload may be outdated.
+    pub events: Option<&'a dyn NewerEvents>,
     /// The version that the request is based on.
     pub after: Option<NonZeroU64>,
+    /// The source of edits. They interrupt any pause, because the payload may not be wanted any more.
+    pub edits: Option<&'a dyn Edits>,
 }
 
 impl Interrupt<'_> {
-    /// Waits for the newer event.
-    pub fn wait(&self) -> BoxFuture<'_, ()> {
-        self.events.wait(self.after)
+    /// Waits for what interrupts the pause. `is_requested`: the server has asked for it.
+    pub async fn wait(&self, is_requested: bool) {
+        let newer = async {
+            match self.events.filter(|_| is_requested) {
+                Some(events) => events.wait(self.after).await,
+                None => future::pending().await,
+            }
+        };
+        let edited = async {
+            match self.edits {
+                Some(edits) => edits.edited().await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased; // both at once: the request fails in either case
+            () = edited => {}
+            () = newer => {}
+        }
     }
 }
 
@@ -181,7 +212,7 @@ pub struct PatchRequest<'a> {
     pub kind: PatchKind,
     /// JSON.
     pub payload: Bytes,
-    /// Interrupts a pause that the server has asked for.
+    /// Interrupts the pauses before it is repeated.
     pub interrupt: Option<Interrupt<'a>>,
 }
 

@@ -14,8 +14,8 @@ mod reloads;
 
 pub use clock::{Clock, Steps, until};
 pub use cluster::{
-    Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, Interrupt, NewObject,
-    NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
+    Address, ApiError, Cluster, Discovered, Edits, ErrorClass, Extent, GroupFilter, Interrupt,
+    NewObject, NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
 pub use future::BoxFuture;
 pub use kube::{Demand, Dial, Kube, LookupError, Verb};

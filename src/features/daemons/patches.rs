@@ -89,6 +89,7 @@ impl Patches {
             logger: &runner.daemon.logger(LoggerKind::Local),
             seen: runner.shared().live.own_version(),
             events: None,
+            edits: &runner.daemon.stopped,
         };
         let object = runner.shared().live.get();
         let mut received = Received::default();

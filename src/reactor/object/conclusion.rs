@@ -15,7 +15,7 @@ use super::{
 use crate::call::Logger;
 use crate::handling::patching::Received;
 use crate::logic::{
-    change::{patch::Patch, plan, registry::ResourceHandlers},
+    change::{order, patch::Patch, plan, registry::ResourceHandlers},
     handlers::{outcome::LogLevel, progress},
     object::Object,
     text::python_text,
@@ -67,6 +67,8 @@ enum Pause {
 pub(in crate::reactor) struct Unsent {
     /// The changes that the server has not accepted yet.
     pub(in crate::reactor) delivery: Delivery,
+    /// The object as the cycle saw it. The event may show an older one, without the records that the delivery removes.
+    pub(in crate::reactor) object: Arc<Object>,
     /// What is left after the delivery; `None` if the delivery belongs to an earlier event: the present event must still be handled
     /// then.
     pub(in crate::reactor) left: Option<Left>,
@@ -78,6 +80,11 @@ impl Unsent {
         if self.delivery.drop_replaced(handlers) {
             self.left = None;
         }
+    }
+
+    /// Returns the newer one of the object of an event and the one that the delivery was made for.
+    pub(super) fn latest<'a>(&'a self, event: &'a Arc<Object>) -> &'a Arc<Object> {
+        if order::is_older(event, order::number(&self.object)) { &self.object } else { event }
     }
 }
 
@@ -152,7 +159,8 @@ impl Conclusion<'_> {
         error: CycleError,
     ) -> CycleError {
         delivery.keep(self.serving);
-        self.memory.unsent = Some(Box::new(Unsent { delivery, left }));
+        let object = Arc::clone(self.object);
+        self.memory.unsent = Some(Box::new(Unsent { delivery, object, left }));
         error
     }
 

@@ -113,7 +113,8 @@ impl Cycle<'_> {
         self.memory.unreadable = None;
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
-        if let Some(Unsent { delivery, left: Some(left) }) = own.filter(|_| !is_gone) {
+        if let Some(Unsent { delivery, object, left: Some(left) }) = own.filter(|_| !is_gone) {
+            self.event.object = object;
             return self.send_again(delivery, left, patched).await;
         }
         let patch = SharedPatch::default();
@@ -139,7 +140,7 @@ impl Cycle<'_> {
         let mut wanted = Wanted::default();
         self.watch(&wanted.attempts, pass).await;
         if let Some(unsent) = self.memory.unsent.take()
-            && self.conclusion(patched).catch_up(unsent.delivery).await?
+            && self.catch_up(*unsent, patched).await?
         {
             // What handlers of this event have changed goes as well.
             let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
@@ -174,6 +175,17 @@ impl Cycle<'_> {
         Ok(if is_last && is_waiting { Next::Again } else { next })
     }
 
+    /// Sends what an earlier event left behind. Returns whether this made a new version of the object.
+    async fn catch_up(
+        &mut self,
+        unsent: Unsent,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<bool, CycleError> {
+        let latest = Arc::clone(unsent.latest(&self.event.object));
+        let conclusion = Conclusion { object: &latest, ..self.conclusion(patched) };
+        conclusion.catch_up(unsent.delivery).await
+    }
+
     /// Sends what the cycle wants, and waits for what is due first: handlers that were delayed, or those that nothing could be
     /// decided about.
     async fn conclude(
@@ -203,6 +215,7 @@ impl Cycle<'_> {
     fn sync_daemons<'c>(&'c mut self, pass: Pass<'c>) -> SyncDaemons<'c> {
         SyncDaemons {
             serving: self.serving,
+            queue: self.queue,
             memory: &mut *self.memory,
             event_type: self.event.event_type,
             object: &self.event.object,

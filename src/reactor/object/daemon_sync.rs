@@ -19,11 +19,13 @@ use crate::logic::{
     object::{Object, essence, reason::EventType},
     text::json,
 };
-use crate::reactor::object::context::StreamContext;
+use crate::reactor::object::{context::StreamContext, queue::Queue};
 
 /// Brings the daemons and timers of one object in line with one event.
 pub(in crate::reactor) struct SyncDaemons<'a> {
     pub(in crate::reactor) serving: &'a StreamContext,
+    /// Where newer events wait.
+    pub(in crate::reactor) queue: &'a Queue,
     pub(in crate::reactor) memory: &'a mut Memory,
     pub(in crate::reactor) event_type: Option<EventType>,
     pub(in crate::reactor) object: &'a Arc<Object>,
@@ -93,9 +95,11 @@ impl SyncDaemons<'_> {
             // During a pause, all running ones are stopped elsewhere, all at once.
             if !self.serving.pauses.is_paused() {
                 let host = daemons::SpawnContext { object: self.object, memo: self.memo };
+                // Meanwhile, while filters were evaluated and others stopped, the object may have been deleted, or a handler may
+                // have ended by itself.
+                let is_gone = self.queue.has_deletion();
                 for handler in &wanted {
-                    // It may have ended by itself while the filters were evaluated.
-                    if !background.is_over(handler) {
+                    if !is_gone && !background.is_over(handler) {
                         background.spawn(base, handler, host);
                     }
                 }

@@ -216,6 +216,7 @@ impl Sender<'_> {
             logger: self.logger,
             seen: self.seen(),
             events: Some(self.queue),
+            edits: &self.serving.replaced,
         };
         let object = Arc::clone(self.received.object.as_ref().unwrap_or(self.object));
         let patched = patcher.apply(&object, patch, &mut self.received).await?;

@@ -43,13 +43,19 @@ fn check_object(world: &World, object: &Value) {
     if stored.handled != object["spec"]["x"].as_u64() {
         complain(format!("has x = {}, handled is {:?}", object["spec"]["x"], stored.handled));
     }
-    if !stored.records.is_empty() {
-        complain(format!("has records of {:?}", stored.records));
+    // What was being done when a backup was restored is recorded on an object that does not show it any more. As in Kopf, handlers
+    // that have not finished continue with the next change, and the annotation that triggers an event is removed by the next patch.
+    // A handler that has finished would not be called for the next change: its record must go.
+    let is_left_over = history.is_overtaken(uid) || history.is_revived(uid);
+    let is_harmless = |id: &str| is_left_over && !stored.finished.contains(id);
+    let mut records = stored.records.iter().filter(|(id, _)| !is_harmless(id)).peekable();
+    if records.peek().is_some() {
+        complain(format!("has records of {:?}", records.collect::<Vec<_>>()));
     }
     if history.is_overtaken(uid) {
         return;
     }
-    if history.last_done(uid, OF_DELETION).is_some() {
+    if history.last_done(uid, OF_DELETION).is_some() && !history.is_revived(uid) {
         complain("was handled as deleted".into());
     }
     let status = &object["status"];

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::stored::Stored;
+use super::{costs::Costs, stored::Stored};
 
 /// Requests of one run; more mean a loop.
 const REQUESTS_MAX: u64 = 30_000;
@@ -21,9 +21,6 @@ pub(super) const OF_CREATION: [&str; 6] =
 
 /// A handler that has ended so long before a backup is restored may not be recorded yet.
 const IN_PROGRESS: Duration = Duration::from_secs(30);
-
-/// The handler that has sub-handlers.
-const PARENT: &str = "parent";
 
 /// The handlers whose calls follow from a change.
 pub(super) const OF_UPDATE: [&str; 2] = ["changed", "also"];
@@ -44,6 +41,8 @@ pub(super) struct Call {
     /// `spec.x` of the object that it was called with.
     pub(super) x: u64,
     pub(super) retry: u64,
+    /// The version of the code of the handler; an edit of a script changes only a daemon.
+    pub(super) code: u64,
     pub(super) at: Duration,
     /// `None`: it runs, or its process was killed.
     pub(super) ended: Option<Ending>,
@@ -72,19 +71,13 @@ impl Call {
             uid,
             x,
             retry,
+            code: 0,
             at: Duration::ZERO,
             ended: None,
             is_undone: false,
             ended_at: Duration::ZERO,
         }
     }
-}
-
-/// How often a handler was called for one cause.
-struct Count {
-    calls: u64,
-    /// How many faults there had been at the first call.
-    faults: u64,
 }
 
 /// Clones share it.
@@ -105,25 +98,18 @@ struct Inner {
     held: BTreeSet<String>,
     /// Objects that were being handled when a backup was restored.
     overtaken: BTreeSet<String>,
+    /// Objects whose deletion was being handled when a backup was restored.
+    revived: BTreeSet<String>,
     /// Objects that a backup has brought back to an earlier state.
     restored: BTreeSet<String>,
+    /// The version of the last change of an object by each process.
+    written: BTreeMap<u64, u64>,
     /// Processes that may act, and since when.
     alive: BTreeMap<u64, Duration>,
     /// When processes have ended. What they do in that very moment is dropped together with them.
     ended: BTreeMap<u64, Duration>,
     killed: BTreeSet<u64>,
-    /// How often each attempt was made, by process, handler, uid, number of the cause, number of the attempt.
-    attempts: BTreeMap<(u64, String, String, u64, u64), u64>,
-    /// How often the scripts were edited.
-    edits: u64,
-    /// How often handlers of changes were called.
-    counts: BTreeMap<(String, String, u64), Count>,
-    /// How often each handler of an object fails by itself.
-    planned: BTreeMap<String, Value>,
-    /// How often requests that change an object were rejected, by the name of the object.
-    rejections: BTreeMap<String, u64>,
-    /// Processes that have ended, or are about to.
-    ends: BTreeSet<u64>,
+    costs: Costs,
 }
 
 impl History {
@@ -141,15 +127,12 @@ impl History {
             held: BTreeSet::new(),
             restored: BTreeSet::new(),
             overtaken: BTreeSet::new(),
+            revived: BTreeSet::new(),
+            written: BTreeMap::new(),
             alive: BTreeMap::new(),
             ended: BTreeMap::new(),
             killed: BTreeSet::new(),
-            attempts: BTreeMap::new(),
-            edits: 0,
-            counts: BTreeMap::new(),
-            planned: BTreeMap::new(),
-            rejections: BTreeMap::new(),
-            ends: BTreeSet::new(),
+            costs: Costs::default(),
         })))
     }
 
@@ -175,7 +158,7 @@ impl History {
     pub(super) fn end_process(&self, process: u64, how: &str) {
         let mut inner = self.0.lock();
         inner.alive.remove(&process);
-        inner.ends.insert(process);
+        inner.costs.end(process);
         let at = inner.start.elapsed();
         inner.ended.insert(process, at);
         inner.note(format!("process {process} {how}"));
@@ -184,7 +167,7 @@ impl History {
     /// A process says that it ends: another one may act at once.
     pub(super) fn fail_process(&self, process: u64, why: &str) {
         let mut inner = self.0.lock();
-        inner.ends.insert(process);
+        inner.costs.end(process);
         inner.note(format!("process {process} fails: {why}"));
     }
 
@@ -250,23 +233,16 @@ impl History {
         assert!(inner.requests[&process] <= REQUESTS_MAX, "an endless loop of requests");
     }
 
-    /// The scripts are edited.
-    pub(super) fn edit(&self, line: impl Into<String>) {
-        let mut inner = self.0.lock();
-        inner.edits += 1;
-        inner.note(line.into());
-    }
-
-    /// A request that changes the object of this name is rejected.
-    pub(super) fn reject(&self, name: &str) {
-        *self.0.lock().rejections.entry(name.to_owned()).or_default() += 1;
+    /// A request that writes results or records of these handlers to the object of this name is rejected.
+    pub(super) fn reject(&self, name: &str, handlers: &[&str]) {
+        self.0.lock().costs.reject(name, handlers);
     }
 
     /// A user creates an object. `failures`: how often each handler fails by itself.
     pub(super) fn created(&self, uid: &str, failures: &Value) {
         let mut inner = self.0.lock();
         inner.objects += 1;
-        inner.planned.insert(uid.to_owned(), failures.clone());
+        inner.costs.plan(uid, failures);
         inner.note(format!("user creates {uid}"));
     }
 
@@ -303,9 +279,15 @@ impl History {
         }
         let now = inner.start.elapsed();
         let is_busy = |it: &&Call| it.ended.is_none() || it.ended_at + IN_PROGRESS > now;
-        let of_change = inner.calls.iter().filter(|it| is_of_change(&it.id));
-        let busy: Vec<_> = of_change.filter(is_busy).map(|it| it.uid.clone()).collect();
-        inner.overtaken.extend(busy);
+        let busy = inner.calls.iter().filter(is_busy);
+        let busy: Vec<_> = busy.map(|it| (it.id.clone(), it.uid.clone())).collect();
+        for (id, uid) in busy {
+            if is_of_change(&id) {
+                inner.overtaken.insert(uid);
+            } else if id == OF_DELETION {
+                inner.revived.insert(uid);
+            }
+        }
         let before = std::mem::take(&mut inner.stored);
         inner.held.clear();
         for object in objects {
@@ -333,10 +315,27 @@ impl History {
         }
     }
 
+    /// A request of a process has made this version.
+    pub(super) fn write(&self, process: u64, version: u64) {
+        self.0.lock().written.insert(process, version);
+    }
+
+    /// Returns the last version that another process has made; zero if there is none.
+    pub(super) fn written_by_others(&self, process: u64) -> u64 {
+        let inner = self.0.lock();
+        let others = inner.written.iter().filter(|(it, _)| **it != process);
+        others.map(|(_, version)| *version).max().unwrap_or_default()
+    }
+
     /// Returns whether an object was being handled when a backup was restored: what its handlers had done before may be lost with
     /// the backup, though what they do afterwards is recorded.
     pub(super) fn is_overtaken(&self, uid: &str) -> bool {
         self.0.lock().overtaken.contains(uid)
+    }
+
+    /// Returns whether the deletion of an object was being handled when a backup was restored.
+    pub(super) fn is_revived(&self, uid: &str) -> bool {
+        self.0.lock().revived.contains(uid)
     }
 
     /// Returns all calls.
@@ -383,9 +382,13 @@ impl Inner {
     }
 
     fn last_done(&self, uid: &str, id: &str) -> Option<&Call> {
+        self.last_done_of(uid, &[id])
+    }
+
+    fn last_done_of(&self, uid: &str, ids: &[&str]) -> Option<&Call> {
         let is_meant = |it: &&Call| {
             let is_done = it.ended == Some(Ending::Done) && !it.is_undone;
-            it.uid == uid && it.id == id && is_done
+            it.uid == uid && ids.contains(&it.id.as_str()) && is_done
         };
         self.calls.iter().rev().find(is_meant)
     }
@@ -417,46 +420,14 @@ impl Inner {
             return;
         }
         let cause = self.stored.get(uid).map_or(0, |it| it.causes);
-        let attempt = (*process, id.clone(), uid.clone(), cause, *retry);
-        let times = self.attempts.entry(attempt).or_default();
-        *times += 1;
-        // What the server has not accepted is not remembered: neither after an edit, nor after a rejection.
-        let allowed =
-            1 + self.edits + self.rejections.get(name_of(uid)).copied().unwrap_or_default();
-        let is_repeated = *times > allowed;
+        let (is_repeated, rule) = self.costs.call(call, cause);
         let is_recorded = self.stored.get(uid).is_some_and(|it| it.is_recorded(id, *x));
         if is_recorded || is_repeated {
             let why = if is_recorded { "but is recorded" } else { "for the same attempt" };
             self.complain(format!("{id} of {uid} is called again (x = {x}, retry {retry}), {why}"));
         }
-        // A call of a process that ends at this moment: its end can cost this call.
-        let is_ending = u64::from(self.ends.contains(process));
-        self.count((id, uid, cause), is_ending);
-    }
-
-    /// Counts the calls of a handler for one cause. There may be one, one more for each failure of its own, and one more for each
-    /// fault since the first call that can cost a call: the end of a process, a rejected request that changes the object, or an
-    /// edit of the scripts, which drops what the server has not accepted of the edited handlers.
-    /// Whatever else goes wrong with requests, responses, watches and lists must not cost any.
-    fn count(&mut self, (id, uid, cause): (&str, &str, u64), is_ending: u64) {
-        let ends = u64::try_from(self.ends.len()).expect("a small number");
-        let faults = ends + self.rejections.get(name_of(uid)).copied().unwrap_or_default();
-        let key = (id.to_owned(), uid.to_owned(), cause);
-        let first = Count { calls: 0, faults: faults - is_ending };
-        let count = self.counts.entry(key).or_insert(first);
-        count.calls += 1;
-        let hits = faults - count.faults + self.edits;
-        let failures = |id: &str| self.planned[uid][id].as_u64().unwrap_or_default();
-        let planned = match id {
-            // It is called again as long as any of its two sub-handlers is left.
-            PARENT => 2 + failures("parent.two"),
-            _ => failures(id),
-        };
-        let calls = count.calls;
-        if calls > 1 + planned + hits {
-            self.complain(format!(
-                "{id} of {uid} is called {calls} times, with {planned} failures of its own and {hits} faults"
-            ));
+        if let Some(rule) = rule {
+            self.complain(rule);
         }
     }
 
@@ -479,7 +450,7 @@ impl Inner {
         if now.is_foreign {
             self.complain(format!("{} has a result of another object", now.uid));
         }
-        if !now.is_deleting && now.has_record(OF_DELETION) {
+        if !now.is_deleting && now.has_record(OF_DELETION) && !self.revived.contains(&now.uid) {
             self.complain(format!("{} is recorded as being deleted, but is not", now.uid));
         }
         if self.restored.contains(&now.uid) {
@@ -504,11 +475,12 @@ impl Inner {
                 }
             }
             (Some(earlier), Some(handled)) if handled > earlier => {
-                let last = self.last_done(uid, OF_UPDATE[0]).map(|it| it.x);
+                // As in Kopf, the essence is that of the last call: a handler that has finished before, while another one had to be
+                // called again, has not seen it.
+                let last = self.last_done_of(uid, &OF_UPDATE).map(|it| it.x);
                 if self.is_orderly && last != Some(handled) {
                     self.complain(format!(
-                        "x = {handled} of {uid} counts as handled, but {} has seen {last:?}",
-                        OF_UPDATE[0]
+                        "x = {handled} of {uid} counts as handled, but the last call has seen {last:?}"
                     ));
                 }
             }
@@ -524,9 +496,4 @@ impl Inner {
             self.complain(format!("{uid} is released without {OF_DELETION}"));
         }
     }
-}
-
-/// Returns the name of the object with this uid.
-fn name_of(uid: &str) -> &str {
-    uid.split('.').next().unwrap_or_default()
 }

@@ -2,8 +2,8 @@
 //!
 //! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in
 //! `natives.rs` or scripts. `faults.rs` decides which request or watch line meets which fault; `wire.rs` and `lines.rs` carry it
-//! out. `history.rs` checks each call against what the server has stored at that moment, `checks.rs` the end. `report.rs` shrinks
-//! what fails. `mutants.rs` has bugs that must be found.
+//! out. `history.rs` checks each call against what the server has stored at that moment, and `costs.rs` its number;
+//! `checks.rs` checks the end. `report.rs` shrinks what fails. `mutants.rs` has bugs that must be found.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "each place carries out its own kinds of faults and actions"
@@ -11,6 +11,7 @@
 
 mod actions;
 mod checks;
+mod costs;
 mod dice;
 mod faults;
 mod history;
@@ -39,7 +40,7 @@ const MUTANT_SEEDS: u64 = 2000;
 const FOUND: [(Mutant, u64); 5] = [
     (Mutant::DropsEvent, 1),
     (Mutant::ForgetsStatus, 12),
-    (Mutant::ForgetsFinalizer, 14),
+    (Mutant::ForgetsFinalizer, 0),
     (Mutant::RepeatsPatch, 11),
     (Mutant::IgnoresUid, 15),
 ];

@@ -40,6 +40,8 @@ pub(super) struct Natives {
     pub(super) scripts: NativeScripts,
     pub(super) history: History,
     pub(super) process: u64,
+    /// The version of the script.
+    pub(super) code: u64,
     pub(super) clock: Clock,
 }
 
@@ -48,9 +50,20 @@ pub(super) fn result(uid: &str, x: u64) -> Value {
     json!({ "uid": uid, "x": x })
 }
 
+/// All handlers, in the order of their declarations.
+const DECLARED: [&str; 10] =
+    ["made", "retried", "parent", "marked", "changed", "also", "gone", "once", "stays", "tick"];
+
+/// Returns the version of the code of a handler in this version of the script: each edit changes two of them, the one that the edit
+/// before has changed, and the next one. A sub-handler changes with its parent.
+fn version(id: &str, code: u64) -> u64 {
+    let edited = usize::try_from(code).expect("a small number") % DECLARED.len();
+    if id.split('.').next() == Some(DECLARED[edited]) { code + 1001 } else { 1000 }
+}
+
 impl Natives {
-    /// Declares all handlers. `code` is the version of the script.
-    pub(super) fn handlers(&self, code: u64) -> Vec<Handler> {
+    /// Declares all handlers.
+    pub(super) fn handlers(&self) -> Vec<Handler> {
         let marked = |natives: &Natives, cause: &ObjectCause| natives.mark(cause);
         let watched = |natives: &Natives, cause: &ObjectCause| natives.set_condition(cause);
         let nothing = |_: &Natives, _: &ObjectCause| {};
@@ -66,9 +79,10 @@ impl Natives {
             self.stays(),
             self.handler(Kind::Timer, "tick", nothing),
         ];
-        // An edit changes the daemon or a handler of changes.
-        let edited = usize::try_from(code).expect("a small number") % handlers.len();
-        handlers[edited].code = code + 1000;
+        // Otherwise each load would make functions with other code.
+        for (handler, id) in handlers.iter_mut().zip(DECLARED) {
+            handler.code = version(id, self.code);
+        }
         handlers
     }
 
@@ -119,7 +133,9 @@ impl Natives {
     }
 
     fn begin(&self, id: &str, object: &Subject, retry: u64) -> usize {
-        self.history.begin(Call::new(self.process, id, (&object.uid, object.x), retry))
+        let mut call = Call::new(self.process, id, (&object.uid, object.x), retry);
+        call.code = version(id, self.code);
+        self.history.begin(call)
     }
 
     /// A handler with two sub-handlers.

@@ -166,6 +166,7 @@ impl Operators {
             scripts: self.scripts.clone(),
             history: self.history.clone(),
             process,
+            code: self.code,
             clock: self.env.clock,
         }
     }
@@ -198,7 +199,7 @@ impl Operators {
 
     async fn load(&self, number: u64) -> (Arc<dyn Scripts>, Vec<Handler>, Option<Arc<ScriptHost>>) {
         let Some(language) = self.language else {
-            let handlers = self.natives(number).handlers(self.code);
+            let handlers = self.natives(number).handlers();
             return (Arc::new(self.scripts.clone()), handlers, None);
         };
         let sources = vec![scripts::source(language, self.code)];
@@ -219,7 +220,7 @@ impl Operators {
             is_cut_off: Arc::clone(&self.slots[slot].is_cut_off),
             mutant: self.mutant,
             is_lagging: self.is_lagging,
-            has_listed: Arc::default(),
+            listed: Arc::default(),
             later: Arc::default(),
         };
         testing::connect(wire.client())
@@ -274,12 +275,12 @@ impl Operators {
             let is_taken = if let (Some(language), Some(host)) = (self.language, &process.host) {
                 self.reload_scripts(language, host, process).await
             } else {
-                let handlers = self.natives(number).handlers(self.code);
+                let handlers = self.natives(number).handlers();
                 let registry = Registry::new(handlers).expect("unique ids");
                 let (candidate, _) = candidate(Generation::new(registry, None));
                 process.running.reloads.try_send(candidate).is_ok()
             };
-            self.history.edit(format!("process {number} loads version {}: {is_taken}", self.code));
+            self.history.note(format!("process {number} loads version {}: {is_taken}", self.code));
             if self.language.is_some() && !is_taken {
                 // Who saves a script in vain starts the operator again.
                 self.ends.push(number, "is killed");

@@ -34,7 +34,7 @@ pub(super) fn hear(history: &History, process: u64, line: &LogLine) {
         }
         ["done", id, uid] => history.end_latest(process, id, uid, Ending::Done),
         ["rejected", id, uid] => {
-            history.reject(uid.split('.').next().unwrap_or_default());
+            history.reject(uid.split('.').next().unwrap_or_default(), &[id]);
             history.end_latest(process, id, uid, Ending::Later);
         }
         ["later", id, uid] => history.end_latest(process, id, uid, Ending::Later),

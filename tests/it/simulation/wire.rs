@@ -1,16 +1,17 @@
 //! The connection of one process to the server: carries out the faults, and shows the history what reached the server.
 
 use std::{
+    collections::BTreeSet,
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::{Request, Response, header};
+use http::{Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use kopf::testing::EXAMPLES;
 use kopf_apiserver::ApiServer;
@@ -21,6 +22,7 @@ use tokio::{task::JoinSet, time};
 use tower::Service as _;
 
 use super::{
+    costs,
     faults::{Faults, Kind, Place},
     history::History,
     lines,
@@ -52,9 +54,8 @@ pub(super) struct Wire {
     pub(super) is_down: Arc<AtomicBool>,
     /// Whether requests of this process get lost.
     pub(super) is_cut_off: Arc<AtomicBool>,
-    /// Whether the process has listed the objects before. Its first list is never older than what another process has stored: lists
-    /// without a version are read from etcd, and a process that remembers nothing could not tell.
-    pub(super) has_listed: Arc<AtomicBool>,
+    /// The version of the last list of objects that the process has got; zero if there was none.
+    pub(super) listed: Arc<AtomicU64>,
     /// Whether one of the servers behind the address lags behind.
     pub(super) is_lagging: bool,
     /// A bug that the operator has.
@@ -70,6 +71,8 @@ struct Target {
     name: String,
     /// The name of the object that it changes.
     object: Option<String>,
+    /// The handlers whose results or records it writes.
+    handlers: Vec<&'static str>,
 }
 
 impl Wire {
@@ -87,13 +90,11 @@ impl Wire {
         if self.is_cut_off.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
-        let target = Target::of(self.prefix, &request);
+        let mut target = Target::of(self.prefix, &request);
         if let Some(mutant) = self.mutant {
             return self.send_mutated(mutant, request, &target).await;
         }
-        let is_list = target.place == Place::List && target.name.ends_with("kopfexamples");
-        let may_be_stale = target.place == Place::List
-            && (!is_list || self.has_listed.fetch_or(true, Ordering::Relaxed));
+        let request = target.read(request).await?;
         let Some((kind, mut random)) = self.faults.decide(target.place, &target.name) else {
             return self.pass(request, &target).await;
         };
@@ -104,8 +105,9 @@ impl Wire {
             Kind::BrokenBefore => return Err(io::ErrorKind::ConnectionReset.into()),
             Kind::LateRequest => time::sleep(delay).await,
             Kind::DeathBefore => return self.die().await,
-            Kind::StaleList if may_be_stale => {
-                return self.pass(self.stale(request, random.u64(1..20)), &target).await;
+            Kind::StaleList => {
+                let request = self.stale(request, &target, random.u64(1..20)).await;
+                return self.pass(request, &target).await;
             }
             _ => {}
         }
@@ -113,7 +115,7 @@ impl Wire {
             let is_final =
                 matches!(kind, Kind::Conflict | Kind::Outdated | Kind::Invalid | Kind::Forbidden);
             if let Some(name) = target.object.as_ref().filter(|_| is_final) {
-                self.history.reject(name);
+                self.history.reject(name, &target.handlers);
             }
             return Ok(refusal);
         }
@@ -185,11 +187,18 @@ impl Wire {
         };
         let before = look();
         let Ok(response) = self.server.clone().call(request).await;
+        if target.is_list_of_objects() && response.status().is_success() {
+            self.listed.store(self.server.revision(), Ordering::Relaxed);
+        }
         if let Some(name) = &target.object {
             if matches!(response.status().as_u16(), 403 | 409 | 422) {
-                self.history.reject(name);
+                self.history.reject(name, &target.handlers);
             }
-            self.history.observe(before.as_ref(), look().as_ref());
+            let after = look();
+            self.history.observe(before.as_ref(), after.as_ref());
+            if before != after {
+                self.history.write(self.process, self.server.revision());
+            }
         }
         Ok(response.map(|body| {
             if target.place == Place::Watch {
@@ -204,15 +213,46 @@ impl Wire {
         }))
     }
 
-    /// Asks for the state of so many changes ago.
-    fn stale(&self, mut request: Request<Body>, changes: u64) -> Request<Body> {
-        let revision = self.server.revision().saturating_sub(changes).max(1);
-        let path = request.uri().path();
-        let query = request.uri().query().map(|it| format!("&{it}")).unwrap_or_default();
-        let uri = format!("{path}?resourceVersionMatch=Exact&resourceVersion={revision}{query}");
-        *request.uri_mut() = uri.parse().expect("a URI");
+    /// Asks for the state of so many changes ago, or of fewer. Servers read lists without a version from etcd, so the operator takes
+    /// a list of objects as it is. It only protects what it has stored itself. So the list is not the first one of the process, and
+    /// not older than the one before, nor than what another process has stored. It also shows the objects that exist: neither one
+    /// that is gone, nor none in place of one that was created since.
+    async fn stale(&self, request: Request<Body>, target: &Target, changes: u64) -> Request<Body> {
+        let last = self.server.revision();
+        let oldest = last.saturating_sub(changes).max(1);
+        if !target.is_list_of_objects() {
+            return exact(request.uri(), oldest);
+        }
+        let listed = self.listed.load(Ordering::Relaxed);
+        if listed > 0 {
+            let oldest = oldest.max(listed).max(self.history.written_by_others(self.process));
+            let present = self.uids(request.uri(), last).await;
+            for version in oldest..last {
+                if present.is_some() && self.uids(request.uri(), version).await == present {
+                    return exact(request.uri(), version);
+                }
+            }
+        }
         request
     }
+
+    /// Returns the uids in a list of this version; `None` if the server has forgotten it.
+    async fn uids(&self, uri: &Uri, version: u64) -> Option<BTreeSet<String>> {
+        let Ok(response) = self.server.clone().call(exact(uri, version)).await;
+        let is_there = response.status().is_success();
+        let Ok(body) = response.into_body().collect().await;
+        let list: Value = serde_json::from_slice(&body.to_bytes()).ok()?;
+        let uid = |it: &Value| it["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        is_there.then(|| list["items"].as_array().into_iter().flatten().map(uid).collect())
+    }
+}
+
+/// Returns the request for a list of exactly this version.
+fn exact(uri: &Uri, version: u64) -> Request<Body> {
+    let path = uri.path();
+    let query = uri.query().map(|it| format!("&{it}")).unwrap_or_default();
+    let uri = format!("{path}?resourceVersionMatch=Exact&resourceVersion={version}{query}");
+    Request::get(uri).body(Body::empty()).expect("a request")
 }
 
 /// Returns the body as an operator with a bug reads it.
@@ -257,7 +297,24 @@ impl Target {
             path
         };
         let verb = if place == Place::Watch { "WATCH" } else { method };
-        Target { place, name: format!("{prefix}{verb} {what}"), object }
+        let handlers = Vec::new();
+        Target { place, name: format!("{prefix}{verb} {what}"), object, handlers }
+    }
+
+    /// Finds the handlers that a request is about. Returns the same request.
+    async fn read(&mut self, request: Request<Body>) -> Result<Request<Body>, io::Error> {
+        if !matches!(self.place, Place::Merge | Place::Json) {
+            return Ok(request);
+        }
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        self.handlers = costs::written(&text);
+        Ok(Request::from_parts(parts, body.into()))
+    }
+
+    fn is_list_of_objects(&self) -> bool {
+        self.place == Place::List && self.name.ends_with("kopfexamples")
     }
 }
 

@@ -23,6 +23,7 @@ use kopf::{
 use kopf_apiserver::ApiServer;
 use serde_json::{Map, Value, json};
 use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
 
 use super::{Vector, catalogue, run, same, state::patches, without_uid};
 
@@ -185,6 +186,7 @@ async fn send(
     };
     let log = LogCapture::of("kopf.objects");
     let logger = Logger::of_object(kopf::call::LoggerKind::Local, Arc::default());
+    let unedited = CancellationToken::new();
     let patcher = Patcher {
         cluster: &cluster,
         scripts: &scripts,
@@ -192,6 +194,7 @@ async fn send(
         logger: &logger,
         seen: None,
         events: None,
+        edits: &unedited,
     };
     let mut received = Received::default();
     let sent = patcher.apply_once(object, &mut patch, &mut received).await;

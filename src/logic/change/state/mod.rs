@@ -125,6 +125,16 @@ impl State {
         }
     }
 
+    /// Keeps only the records of handlers that have finished.
+    pub fn retain_finished(&mut self) {
+        self.entries.retain(|_, entry| entry.record.finished());
+    }
+
+    /// Returns the ids of all sub-handlers of these handlers.
+    pub fn subrefs(&self) -> Vec<Arc<str>> {
+        self.records().flat_map(|it| &it.subrefs).map(|it| it.as_str().into()).collect()
+    }
+
     /// Removes a handler that is no longer declared.
     pub fn remove(&mut self, id: &str) {
         self.entries.shift_remove(id);

@@ -12,7 +12,7 @@ mod subhandlers;
 use std::sync::Arc;
 
 pub(in crate::reactor) use self::{attempts::Attempts, retry::Rate, settling::Settling};
-use self::{level::Level, subhandlers::Descendants};
+use self::{level::Level, settling::LeftOver, subhandlers::Descendants};
 use super::{error::CycleError, memory::Memory, undecided::FilterContext};
 use crate::call::{ChangeCause, Logger, Memo, SharedPatch};
 use crate::logic::{
@@ -83,7 +83,7 @@ impl Changing<'_> {
         }
         if let Some(line) = plan::unhandled(seen.reason) {
             logger.log(LogLevel::Debug, line);
-            return Ok(None);
+            return Ok(self.withdrawn(&seen));
         }
         let level = Level { change: &seen, ..level };
         let now = serving.clock.now();
@@ -105,7 +105,7 @@ impl Changing<'_> {
             state,
             selected,
             called,
-            is_left_over: superseded.left_over,
+            left_over: if superseded.left_over { LeftOver::All } else { LeftOver::None },
             is_held,
             handled_once: self.memory.handled_once,
         };
@@ -113,6 +113,35 @@ impl Changing<'_> {
         settling.settlement(now).lines.iter().for_each(|line| logger.line(line, None));
         settling.note(self.memory, now);
         Ok(Some(settling))
+    }
+
+    /// Returns the end of a change that the object does not show any more, because a user has reverted it or a backup was restored,
+    /// if some of its handlers have finished: their records would count for the next change.
+    fn withdrawn(&self, change: &Change) -> Option<Settling> {
+        let ChangeContext { serving, object, .. } = self.context;
+        if change.reason != Reason::Noop {
+            return None;
+        }
+        let storage = &serving.settings.persistence.progress_storage;
+        let (body, now) = (object.body(), serving.clock.now());
+        // Records that cannot be read are reported at the next change.
+        let load = |ids: &mut dyn Iterator<Item = &Arc<str>>| {
+            State::load(storage, body, ids, now).unwrap_or_default()
+        };
+        let mut state = load(&mut ids(&serving.handlers.changing));
+        let children = state.subrefs();
+        state.absorb(load(&mut children.iter()));
+        state.retain_finished();
+        let is_any = state.ids().next().is_some();
+        is_any.then(|| Settling {
+            change: change.clone(),
+            state,
+            selected: Vec::new(),
+            called: Vec::new(),
+            left_over: LeftOver::Loaded,
+            is_held: self.is_held,
+            handled_once: self.memory.handled_once,
+        })
     }
 
     /// Writes the long lines at the start of a cycle, only if debug lines are enabled.

@@ -25,6 +25,17 @@ use crate::logic::{
 };
 use crate::reactor::object::{context::StreamContext, memory::Memory};
 
+/// Which records belong to another change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeftOver {
+    /// None.
+    None,
+    /// Those in the state.
+    Loaded,
+    /// All of the resource's handlers.
+    All,
+}
+
 /// A change whose handlers have been called.
 #[derive(Debug)]
 pub(in crate::reactor) struct Settling {
@@ -35,8 +46,8 @@ pub(in crate::reactor) struct Settling {
     pub(super) selected: Vec<Arc<Handler>>,
     /// The handlers among these that were called.
     pub(super) called: Vec<Arc<Handler>>,
-    /// All records belong to another change, and must be purged first.
-    pub(super) is_left_over: bool,
+    /// The records that belong to another change, and must be purged first.
+    pub(super) left_over: LeftOver,
     /// The change does not end with its handlers, see `Changing`.
     pub(super) is_held: bool,
     /// A change was handled completely before this one.
@@ -67,7 +78,7 @@ impl Settling {
             state,
             selected: Vec::new(),
             called: Vec::new(),
-            is_left_over: true,
+            left_over: LeftOver::All,
             is_held: false,
             handled_once: true,
         })
@@ -94,8 +105,10 @@ impl Settling {
         let storage = &persistence.progress_storage;
         let owned = &serving.handlers.changing;
         let mut own = Map::new();
-        if self.is_left_over {
-            self.state.purge(storage, body, &mut own, ids(owned));
+        match self.left_over {
+            LeftOver::None => {}
+            LeftOver::Loaded => self.state.purge(storage, body, &mut own, []),
+            LeftOver::All => self.state.purge(storage, body, &mut own, ids(owned)),
         }
         if !self.selected.is_empty() {
             attempts.children().store(storage, body, &mut own);

@@ -14,6 +14,7 @@ mod lost;
 mod observation;
 mod older;
 mod readiness;
+mod records;
 mod refused;
 mod restarted;
 pub(crate) mod run;

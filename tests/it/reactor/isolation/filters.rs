@@ -197,42 +197,6 @@ fn a_filter_that_works_again_brings_its_handler_back_and_calls_no_other_again() 
     });
 }
 
-/// A daemon that ends at the fifth second, with a filter that takes two seconds for objects with a label.
-const BRIEF: Script = Script {
-    lua: r#"
-        local function is_wanted(ctx)
-            if ctx.labels.slow then kopf.sleep(2) end
-            return true
-        end
-        kopf.daemon("kopfexamples", { id = "brief", when = is_wanted }, function(ctx)
-            ctx.logger:info("brief " .. ctx.name)
-            kopf.sleep(4)
-        end)
-    "#,
-    rhai: r#"
-        fn is_wanted(ctx) {
-            if "slow" in ctx.labels { kopf.sleep(2); }
-            true
-        }
-        kopf::daemon("kopfexamples", #{ id: "brief", when: is_wanted }, |ctx| {
-            ctx.logger.info(`brief ${ctx.name}`);
-            kopf.sleep(4);
-        });
-    "#,
-};
-
-#[test]
-fn a_daemon_that_ends_while_its_filter_is_evaluated_does_not_start_again() {
-    in_both(&[BRIEF], &[], &async |world: &World| {
-        world.env.until(1).await;
-        world.create("one", json!({}));
-        world.env.until(4).await;
-        world.edit("one", json!({ "metadata": { "labels": { "slow": "yes" } } }));
-        world.env.until(60).await;
-        assert_eq!(world.seconds("brief one"), [1]);
-    });
-}
-
 fn is_handled(object: Option<&Value>) -> bool {
     let annotations = object.map(|it| &it["metadata"]["annotations"]);
     let annotations = annotations.and_then(Value::as_object);

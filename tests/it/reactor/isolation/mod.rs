@@ -7,6 +7,7 @@ mod filters;
 mod indexes;
 mod lifecycles;
 mod selectors;
+mod slow_filters;
 
 use std::{sync::Arc, time::Duration};
 

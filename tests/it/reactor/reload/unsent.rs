@@ -3,6 +3,7 @@
 use kopf::{
     logic::handlers::{handler::Kind, lifecycle::Lifecycle},
     reactor::Operator,
+    testing::Environment,
 };
 use serde_json::{Value, json};
 
@@ -83,4 +84,71 @@ async fn an_edit_that_comes_long_before_the_next_try_counts_too() {
     assert_eq!(operator.take(), ["made.3@3 a"]);
     assert_eq!(labels_of(&operator), json!({ "made": "3" }));
     operator.end().await;
+}
+
+/// A handler of each kind that labels its object, in these versions.
+fn all_kinds(code: u64) -> [Line; 3] {
+    let timer = on(Kind::Timer, "tick", code).does(Does::Label);
+    let daemon = on(Kind::Daemon, "stay", code).does(Does::Label);
+    [labels("made", code), timer.with("interval", 1000), daemon]
+}
+
+/// Returns an operator whose client repeats requests after the usual pauses: after 1, 2, 4, 7, 12, 20, 33 and 54 s.
+async fn repeating(env: Environment, lines: &[Line]) -> Edited {
+    if lines.iter().any(|it| it.kind != Kind::Create) {
+        // Daemons and timers begin without a request.
+        let finalizers = json!(["kopf.zalando.org/KopfFinalizerMarker"]);
+        env.edit(EXAMPLES, "ns1/a", json!({ "metadata": { "finalizers": finalizers } }));
+    }
+    env.refuse(503, "PATCH", "kopfexamples");
+    let operator =
+        Edited::with(env, lines, |it| Operator { lifecycle: Lifecycle::AllAtOnce, ..it });
+    // The next attempt would be after 33 s.
+    pass(21).await;
+    operator
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_ends_the_pause_before_a_request_is_repeated() {
+    for index in 0..3 {
+        let line = |code| all_kinds(code)[index].clone();
+        let mut operator = repeating(environment(&["a"], &[]), &[line(1)]).await;
+        let id = line(1).id;
+        assert_eq!(operator.take(), [format!("{id}.1@1 a")]);
+        operator.env.server.clear_faults();
+        operator.swap(&[line(2)]).await;
+        assert_eq!(operator.take(), [format!("{id}.2@2 a")], "within a second");
+        pass(100).await;
+        assert_eq!(labels_of(&operator), json!({ id: "2" }));
+        assert_eq!(operator.take(), [""; 0], "{id} is not called again");
+        operator.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_replaced_daemon_or_timer_wanted_is_not_sent_afterwards() {
+    for index in 1..3 {
+        let line = |code| all_kinds(code)[index].clone();
+        let mut operator = repeating(environment(&["a"], &[]), &[line(1)]).await;
+        operator.swap(&[on(Kind::Event, "other", 1).of("others")]).await;
+        operator.env.server.clear_faults();
+        pass(100).await;
+        assert_eq!(labels_of(&operator), Value::Null, "{}", line(1).id);
+        operator.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_another_handler_keeps_what_daemons_and_timers_wanted() {
+    for index in 1..3 {
+        let line = || all_kinds(1)[index].clone();
+        let mut operator = repeating(environment(&["a"], &[]), &[line(), labels("made", 1)]).await;
+        operator.take();
+        operator.env.server.clear_faults();
+        operator.swap(&[line(), labels("made", 2)]).await;
+        assert_eq!(operator.take(), ["made.2@2 a"]);
+        pass(100).await;
+        assert_eq!(labels_of(&operator), json!({ line().id: "1", "made": "2" }));
+        operator.end().await;
+    }
 }
