@@ -14,6 +14,7 @@ mod native;
 mod object;
 mod openapi;
 mod patch;
+mod rbac;
 mod refusal;
 mod reply;
 mod request;
@@ -42,6 +43,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub use self::{
     controls::Changed,
     faults::{Effect, Fault},
+    rbac::{Access, Accesses, Attributes, ClientOf, User},
     refusal::Refusal,
     request::log::LoggedRequest,
     resource::ResourceDef,
@@ -51,6 +53,7 @@ pub use self::{
 use self::{
     faults::Faults,
     openapi::OpenApi,
+    rbac::Rbac,
     request::log::RequestLog,
     resource::kind::Kind,
     signals::Signals,
@@ -69,6 +72,7 @@ struct Shared {
     store: Mutex<Store>,
     requests: Mutex<RequestLog>,
     faults: Mutex<Faults>,
+    rbac: Rbac,
     signals: Signals,
     bookmarks: Option<Duration>,
     /// Whether new objects get uids, times and generations.
@@ -89,6 +93,7 @@ impl ApiServer {
             kinds: native::kinds(),
             stamps: true,
             cluster: false,
+            rbac: false,
             post: webhooks::https(),
             seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
@@ -110,6 +115,7 @@ pub struct Builder {
     kinds: Vec<Kind>,
     stamps: bool,
     cluster: bool,
+    rbac: bool,
     post: Post,
     seed: Option<u64>,
     clock: Clock,
@@ -133,6 +139,12 @@ impl Builder {
     /// this, any namespace will do.
     pub fn cluster(self, cluster: bool) -> Self {
         Self { cluster, ..self }
+    }
+
+    /// Whether users may only do what their roles allow. It is off unless said otherwise. A cluster then also has the roles of
+    /// every new cluster. Requests without credentials are those of the administrator, who may do everything.
+    pub fn rbac(self, rbac: bool) -> Self {
+        Self { rbac, ..self }
     }
 
     /// How admission webhooks are called; over HTTPS unless said otherwise.
@@ -161,6 +173,7 @@ impl Builder {
             store: Mutex::new(Store::new(self.kinds, self.seed, self.clock)),
             requests: Mutex::default(),
             faults: Mutex::new(Faults::new(self.seed.unwrap_or(0))),
+            rbac: Rbac::new(self.rbac, self.seed),
             signals: Signals::default(),
             bookmarks: self.bookmarks,
             stamps: self.stamps,
@@ -171,6 +184,9 @@ impl Builder {
         }));
         if self.cluster {
             server.furnish();
+        }
+        if self.cluster && self.rbac {
+            rbac::create_bootstrap_roles(&server);
         }
         server
     }

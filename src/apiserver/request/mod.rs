@@ -20,6 +20,8 @@ mod tests;
 use bytes::Bytes;
 use http::{HeaderMap, header::AsHeaderName};
 
+use crate::rbac::User;
+
 /// A whole request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ask {
@@ -29,6 +31,8 @@ pub(crate) struct Ask {
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Who asks.
+    pub(crate) user: User,
 }
 
 impl Ask {

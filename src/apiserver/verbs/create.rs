@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    managed, metadata, object,
+    managed, metadata, object, rbac,
     refusal::Refusal,
     reply::Reply,
     request::options::{Write, WriteOptions},
@@ -28,13 +28,18 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     if let Some(review) = call.view.kind.native.and_then(|it| it.review) {
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
-        return Ok(Reply::Document(201, review(rules::placed(namespace, object)?)?));
+        let asked = rules::placed(namespace, object)?;
+        let answered = review(asked.clone())?;
+        return Ok(Reply::Document(201, rbac::reviews::answer(call, &asked, answered)));
     }
     write(call, object).await
 }
 
 /// Checks a new object, and writes it unless the run is dry.
 pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refusal> {
+    if call.ask.method != "POST" {
+        rbac::authorize_creation(call.shared, call.ask)?;
+    }
     let namespace = call.target.namespace.as_deref().unwrap_or_default();
     let def = &call.view.kind.def;
     let object = rules::placed(namespace, object)?;
@@ -44,6 +49,7 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     let is_versioned = names_version(call, &object);
     stamp(&mut call.shared.store(), call, &mut object);
     let object = rules::created(&call.view, object, call.strictness())?;
+    rbac::escalation::check(call, None, &object)?;
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();

@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::{
     Shared,
     managed::{self, Writer},
+    rbac,
     refusal::{self, Refusal},
     reply::Reply,
     request::{
@@ -163,6 +164,9 @@ pub(crate) async fn answer(
     target: &Target,
     warnings: &Warnings,
 ) -> Result<Reply, Refusal> {
+    if let Some(reply) = rbac::reviews::own_user(shared, ask, target) {
+        return Ok(reply);
+    }
     let Some(view) = find(&shared.store(), target) else {
         // Groups of the server itself know what they do not have.
         let own = shared.store().tables.values().any(|it| {

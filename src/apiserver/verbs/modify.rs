@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     managed, object,
     patch::Patch,
+    rbac,
     refusal::Refusal,
     reply::Reply,
     request::{
@@ -135,6 +136,7 @@ pub(crate) async fn write(
         let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
         let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
         managed::settle(&old, &mut new);
+        rbac::escalation::check(call, Some(&old), &new)?;
         webhooks::validate(call.shared, &attempt, Some(&new)).await?;
         if call.is_dry() {
             return Ok(Reply::Document(200, new));

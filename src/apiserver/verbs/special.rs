@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     ApiServer, Shared,
     controllers::{LogParams, Logs, logs},
-    native,
+    native, rbac,
     refusal::Refusal,
     reply::Reply,
     request::{body::decode_part, query::Query},
@@ -41,6 +41,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         ("pods", "log", "get") => log(call, name),
         ("pods", "eviction", "post") => evict(call, name),
         ("pods", "binding", "post") => bind(call, name).await,
+        ("serviceaccounts", "token", "post") => rbac::tokens::request(call, name),
         ("namespaces", "finalize", "update") => modify::update(call, Part::Finalize, name).await,
         _ => Err(Refusal::not_implemented(&format!("{}/{subresource}", def.plural))),
     }
