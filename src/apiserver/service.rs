@@ -69,7 +69,7 @@ where
                 ask.user = user;
                 rbac::authorize(&shared, &ask)
             });
-            let is_forbidden = admitted.as_ref().is_err_and(|it| it.code == 403);
+            let is_forbidden = admitted.as_ref().is_err_and(|it| it.code != 401);
             let reply = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => {
                     ask.body = body.to_bytes();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     object,
@@ -53,12 +53,7 @@ pub(crate) fn check(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result
     if decide(shared, user, &permission).allowed {
         return Ok(());
     }
-    let rules = rules.map_err(|problem| {
-        let kind = if permission.resource == "roles" { "role" } else { "clusterrole" };
-        let details = json!({ "name": permission.name, "group": GROUP, "kind": kind });
-        let details = Some(Box::new(details));
-        Refusal { code: 404, reason: "NotFound".into(), message: problem, details }
-    })?;
+    let rules = rules.map_err(|_problem| Refusal::not_found(def, &permission.name))?;
     let held = policy(shared).held(user, namespace);
     let missing = missing(&rules, &held.rules);
     if missing.is_empty() {

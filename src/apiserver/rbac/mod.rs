@@ -91,34 +91,21 @@ impl ApiServer {
 /// Records a request, and refuses it if its user lacks the permission.
 pub(crate) fn authorize(shared: &Shared, ask: &Ask) -> Result<(), Refusal> {
     let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
-    let decision = decide(shared, &ask.user, &wanted);
-    record(shared, &ask.user, &wanted, decision.allowed);
-    if !decision.allowed {
-        return Err(wanted.forbidden(&ask.user, &decision.reason));
-    }
-    match upgrade_permission(ask, wanted) {
-        Some(also) => {
-            let decision = decide(shared, &ask.user, &also);
-            record(shared, &ask.user, &also, decision.allowed);
-            if decision.allowed { Ok(()) } else { Err(also.forbidden(&ask.user, &decision.reason)) }
-        }
-        None => Ok(()),
-    }
+    check(shared, &ask.user, &wanted)?;
+    upgrade_permission(ask, wanted).map_or(Ok(()), |also| check(shared, &ask.user, &also))
 }
 
 /// Refuses a request that creates an object by another method than POST, if its user may not create it.
 pub(crate) fn authorize_creation(shared: &Shared, ask: &Ask) -> Result<(), Refusal> {
-    let mut wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
-    wanted.verb = "create".into();
-    let decision = decide(shared, &ask.user, &wanted);
-    record(shared, &ask.user, &wanted, decision.allowed);
-    if decision.allowed {
-        return Ok(());
-    }
-    // The real server only says why, and it often has nothing to say.
-    let full = wanted.forbidden(&ask.user, "");
-    let (subject, _) = full.message.split_once("forbidden: ").unwrap_or_default();
-    Err(Refusal { message: format!("{subject}forbidden: {}", decision.reason), ..full })
+    let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
+    check(shared, &ask.user, &Attributes { verb: "create".into(), ..wanted })
+}
+
+fn check(shared: &Shared, user: &User, wanted: &Attributes) -> Result<(), Refusal> {
+    let Decision { allowed, reason } = decide(shared, user, wanted);
+    let access = Access { user: user.name.clone(), attributes: wanted.clone(), allowed };
+    shared.rbac.accesses.lock().add(access);
+    if allowed { Ok(()) } else { Err(wanted.forbidden(user, &reason)) }
 }
 
 /// Returns the second permission of requests that change the protocol: although they are GET requests, they run something.
@@ -128,11 +115,6 @@ fn upgrade_permission(ask: &Ask, wanted: Attributes) -> Option<Attributes> {
     let is_pod = wanted.group.is_empty() && wanted.resource == "pods";
     (is_pod && runs && upgrades && wanted.verb == "get")
         .then(|| Attributes { verb: "create".into(), ..wanted })
-}
-
-fn record(shared: &Shared, user: &User, wanted: &Attributes, allowed: bool) {
-    let access = Access { user: user.name.clone(), attributes: wanted.clone(), allowed };
-    shared.rbac.accesses.lock().add(access);
 }
 
 /// Returns whether a user may do something.

@@ -43,7 +43,7 @@ pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     if lifetime < LIFETIME_MIN {
         let why = "may not specify a duration less than 10 minutes";
         let problem = Problem::invalid("spec.expirationSeconds", lifetime, why);
-        return Err(Refusal::invalid("authentication.k8s.io", "TokenRequest", name, &[problem]));
+        return Err(Refusal::invalid("authentication.k8s.io", "TokenRequest", "", &[problem]));
     }
     let mut store = call.shared.store();
     let account = store.get(&call.key(name));
