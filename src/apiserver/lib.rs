@@ -26,6 +26,7 @@ mod service;
 mod signals;
 pub mod snapshot;
 mod store;
+pub mod streaming;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,7 @@ use self::{
     resource::kind::Kind,
     signals::Signals,
     store::{Clock, Store},
+    streaming::PodStreams,
 };
 
 /// How often an idle watch is told the latest version; the real server does it about once a minute.
@@ -82,6 +84,8 @@ struct Shared {
     /// How webhooks are reached.
     post: Post,
     openapi: OpenApi,
+    /// What answers in the place of containers.
+    pods: PodStreams,
     /// Whether controllers empty deleted namespaces and definitions.
     emptied: AtomicBool,
 }
@@ -95,6 +99,7 @@ impl ApiServer {
             cluster: false,
             rbac: false,
             post: webhooks::https(),
+            pods: PodStreams::default(),
             seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
             bookmarks: Some(BOOKMARKS),
@@ -117,6 +122,7 @@ pub struct Builder {
     cluster: bool,
     rbac: bool,
     post: Post,
+    pods: PodStreams,
     seed: Option<u64>,
     clock: Clock,
     bookmarks: Option<Duration>,
@@ -152,6 +158,12 @@ impl Builder {
         Self { post, ..self }
     }
 
+    /// What answers `exec`, `attach`, `port-forward` and requests for logs. Without functions for them, the first three are
+    /// refused, and logs are those of a simulated kubelet.
+    pub fn pods(self, pods: PodStreams) -> Self {
+        Self { pods, ..self }
+    }
+
     /// Makes uids and generated names random; servers of the same seed make the same ones. Without it they are counted.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
@@ -179,6 +191,7 @@ impl Builder {
             stamps: self.stamps,
             cluster: self.cluster,
             post: self.post,
+            pods: self.pods,
             openapi: OpenApi::new(native::raw_definitions),
             emptied: AtomicBool::new(false),
         }));

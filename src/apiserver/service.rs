@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, header::X_CONTENT_TYPE_OPTIONS};
 use http_body_util::{BodyExt as _, Empty, Limited, combinators::UnsyncBoxBody};
-use hyper::body::Body;
+use hyper::{body::Body, upgrade::OnUpgrade};
 use tokio::time::Instant;
 use tower::Service;
 
@@ -61,6 +61,7 @@ where
                 query: parts.uri.query().unwrap_or_default().into(),
                 headers: parts.headers,
                 body: Bytes::new(),
+                upgrade: parts.extensions.get::<OnUpgrade>().cloned(),
                 user: User::default(),
             };
             let warnings = Warnings::default();

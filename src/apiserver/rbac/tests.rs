@@ -8,11 +8,11 @@ use super::{
     rule::Rule,
 };
 
-fn role(name: &str, rules: Value) -> Value {
+fn role(name: &str, rules: &Value) -> Value {
     json!({ "metadata": { "name": name }, "rules": rules })
 }
 
-fn binding(name: &str, (kind, role): (&str, &str), subjects: Value) -> Value {
+fn binding(name: &str, (kind, role): (&str, &str), subjects: &Value) -> Value {
     json!({ "metadata": { "name": name }, "roleRef": { "kind": kind, "name": role }, "subjects": subjects })
 }
 
@@ -69,9 +69,9 @@ fn cluster_roles_bound_in_a_namespace_count_only_there() {
     let objects = Objects {
         cluster_roles: vec![role(
             "reader",
-            json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"] }]),
+            &json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"] }]),
         )],
-        bindings: vec![inside("ns2", binding("b", ("ClusterRole", "reader"), of_account()))],
+        bindings: vec![inside("ns2", binding("b", ("ClusterRole", "reader"), &of_account()))],
         ..Objects::default()
     };
     let decide = |method: &str, url: &str| decide(&objects, &operator(), method, url);
@@ -129,7 +129,7 @@ fn aggregated_roles_have_the_rules_of_those_they_select_at_once() {
             labelled("some", "to-all", json!({ "aggregationRule": selects("to-some") })),
             labelled("one", "to-some", json!({ "rules": rules })),
         ],
-        cluster_bindings: vec![binding("b", ("ClusterRole", "all"), of_account())],
+        cluster_bindings: vec![binding("b", ("ClusterRole", "all"), &of_account())],
         ..Objects::default()
     };
     assert!(decide(&objects, &operator(), "GET", "/api/v1/namespaces/x/pods/p").allowed);
@@ -140,8 +140,8 @@ fn aggregated_roles_have_the_rules_of_those_they_select_at_once() {
 fn missing_roles_are_named_in_the_reason() {
     let objects = Objects {
         cluster_bindings: vec![
-            binding("a", ("ClusterRole", "x"), of_account()),
-            binding("b", ("ClusterRole", "y"), of_account()),
+            binding("a", ("ClusterRole", "x"), &of_account()),
+            binding("b", ("ClusterRole", "y"), &of_account()),
         ],
         ..Objects::default()
     };

@@ -38,7 +38,7 @@ pub(crate) struct Token {
 pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let definition = "io.k8s.api.authentication.v1.TokenRequest";
     let body = decode_part(call.ask.header(CONTENT_TYPE), &call.ask.body, definition);
-    let body = body.map_err(|it| Refusal::bad_request(it.to_string()))?;
+    let body = body.map_err(Refusal::bad_request)?;
     let lifetime = object::number(&body, "/spec/expirationSeconds").unwrap_or(LIFETIME);
     if lifetime < LIFETIME_MIN {
         let why = "may not specify a duration less than 10 minutes";

@@ -20,6 +20,8 @@ mod tests;
 use bytes::Bytes;
 use http::{HeaderMap, header::AsHeaderName};
 
+use hyper::upgrade::OnUpgrade;
+
 use crate::rbac::User;
 
 /// A whole request.
@@ -31,6 +33,8 @@ pub(crate) struct Ask {
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The end of HTTP on this connection, if the client wants that.
+    pub(crate) upgrade: Option<OnUpgrade>,
     /// Who asks.
     pub(crate) user: User,
 }

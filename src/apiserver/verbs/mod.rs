@@ -189,8 +189,8 @@ pub(crate) async fn answer(
     let verb = verb.ok_or_else(|| refused(&call, ""))?;
     let accept = ask.header(http::header::ACCEPT);
     let include = call.query.text("includeObject");
-    if target.subresource.as_deref() == Some("log") {
-        // Lines have one form.
+    if let Some("log" | "exec" | "attach" | "portforward") = target.subresource.as_deref() {
+        // Lines have one form, and other protocols have their own.
         return one(&call, verb, target.name.as_deref().unwrap_or_default()).await;
     }
     let presenter = Presenter::new(&call.view, accept, verb == "watch", include)?;

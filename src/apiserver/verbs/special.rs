@@ -17,6 +17,7 @@ use crate::{
     request::{body::decode_part, query::Query},
     resource::ResourceDef,
     store::Key,
+    streaming,
     verbs::{Call, delete, modify, rules::Part},
 };
 
@@ -39,6 +40,9 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     }
     match (def.qualified().as_str(), subresource, verb) {
         ("pods", "log", "get") => log(call, name),
+        ("pods", "exec" | "attach" | "portforward", "get" | "post") => {
+            streaming::answer(call, name, subresource)
+        }
         ("pods", "eviction", "post") => evict(call, name),
         ("pods", "binding", "post") => bind(call, name).await,
         ("serviceaccounts", "token", "post") => rbac::tokens::request(call, name),
@@ -49,6 +53,9 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
 
 /// What a Pod says; with `follow`, also what it is going to say.
 fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+    if let Some(reply) = streaming::log(call, name)? {
+        return Ok(reply);
+    }
     let params = params(&call.query);
     let key = call.key(name);
     let pod = call.shared.store().get(&key).map(|it| call.view.tree(&it));

@@ -16,6 +16,7 @@ mod hostile;
 mod kubectl;
 mod lists;
 mod refusals;
+mod streams;
 mod watches;
 mod webhooks;
 mod webhooks_https;
