@@ -3,9 +3,9 @@
 use rhai::{Dynamic, Engine};
 
 use super::{HostFn, data::seconds};
-use crate::logic::outcome::RaisedKind;
+use crate::logic::handlers::outcome::RaisedKind;
 use crate::scripting::{
-    names::DELAY_DEFAULT,
+    functions::names::DELAY_DEFAULT,
     rhai::{errors::Thrown, value::text},
 };
 
