@@ -49,6 +49,7 @@ pub use self::{
     request::log::LoggedRequest,
     resource::ResourceDef,
     service::ResponseBody,
+    verbs::placeholders::PLACEHOLDER,
     webhooks::{Post, Target},
 };
 use self::{

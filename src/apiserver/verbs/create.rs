@@ -9,7 +9,7 @@ use crate::{
     request::options::{Write, WriteOptions},
     resource::CRDS,
     store::{Key, Store},
-    verbs::{Call, definitions, rules},
+    verbs::{Call, definitions, placeholders, rules},
     webhooks,
 };
 
@@ -57,11 +57,15 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
         let why = "resourceVersion should not be set on objects to be created";
         return Err(Refusal::unclassed(why));
     }
-    if store.get(&key).is_some() {
+    let placeholders = placeholders::in_the_way(&store, &key, &object);
+    if store.get(&key).is_some() && !placeholders.contains(&key) {
         return Err(Refusal::already_exists(def, &key.place.name));
     }
     if call.is_dry() {
         return Ok(Reply::Document(201, object));
+    }
+    for placeholder in placeholders {
+        store.remove(&placeholder);
     }
     let mut object = call.view.stored(object);
     if key.resource == CRDS {

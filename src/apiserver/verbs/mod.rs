@@ -4,6 +4,7 @@ mod create;
 pub(crate) mod definitions;
 pub(crate) mod delete;
 pub(crate) mod modify;
+pub(crate) mod placeholders;
 mod read;
 pub(crate) mod rules;
 mod scale;
