@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Attributes, User,
+    Access, Accesses, Attributes, User,
     policy::{Decision, Objects, Policy},
     rule::Rule,
 };
@@ -181,4 +181,20 @@ fn a_rule_covers_what_it_allows_and_no_more() {
         !all.covers(&paths)
             && paths.covers(&rule(json!({ "nonResourceURLs": ["/x/y"], "verbs": ["get"] })))
     );
+}
+
+#[test]
+fn the_record_counts_repeated_accesses_and_is_bounded() {
+    let mut accesses = Accesses::default();
+    let access = |name: &str| Access {
+        user: "bob".into(),
+        attributes: Attributes { name: name.into(), ..Attributes::of("GET", "/api/v1/pods", "") },
+        allowed: true,
+    };
+    for index in 0..10_005 {
+        accesses.add(access(&index.to_string()));
+    }
+    accesses.add(access("7"));
+    assert_eq!((accesses.counts.len(), accesses.dropped), (10_000, 5));
+    assert_eq!(accesses.counts[&access("7")], 2);
 }

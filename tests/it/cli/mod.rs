@@ -3,6 +3,7 @@
 mod check;
 mod docs;
 mod log;
+mod permissions;
 mod test;
 
 use std::process::{Command, Output};

@@ -15,6 +15,7 @@ mod forms;
 mod hostile;
 mod kubectl;
 mod lists;
+mod permissions;
 mod placeholders;
 mod refusals;
 mod streams;

@@ -41,8 +41,8 @@ use crate::{differential::variable, say};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server on a socket with one running Pod.
-struct Served {
-    server: ApiServer,
+pub(crate) struct Served {
+    pub(crate) server: ApiServer,
     address: SocketAddr,
     stop: CancellationToken,
     _tasks: JoinSet<()>,
@@ -54,7 +54,7 @@ impl Drop for Served {
     }
 }
 
-async fn served(pods: PodStreams, rbac: bool) -> Served {
+pub(crate) async fn served(pods: PodStreams, rbac: bool) -> Served {
     let server = ApiServer::builder().cluster(true).rbac(rbac).pods(pods).build();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
@@ -305,7 +305,7 @@ async fn in_process_clients_have_their_identity_and_their_requests_are_recorded(
 }
 
 /// kubectl with a kubeconfig for this server; `None`: skipped.
-struct Kubectl {
+pub(crate) struct Kubectl {
     program: PathBuf,
     directory: PathBuf,
 }
@@ -317,7 +317,7 @@ impl Drop for Kubectl {
 }
 
 impl Kubectl {
-    async fn find(served: &Served, test: &str) -> Option<Self> {
+    pub(crate) async fn find(served: &Served, test: &str) -> Option<Self> {
         let assets = || Some(PathBuf::from(variable("KUBEBUILDER_ASSETS")?).join("kubectl"));
         let program = variable("KUBECTL").map(PathBuf::from).or_else(assets);
         let Some(program) = program.filter(|it| it.exists()) else {
@@ -353,7 +353,7 @@ impl Kubectl {
     }
 
     /// The code, stdout and stderr.
-    async fn run(&self, args: &[&str], input: &str) -> (Option<i32>, String, String) {
+    pub(crate) async fn run(&self, args: &[&str], input: &str) -> (Option<i32>, String, String) {
         let mut child = self.command(args).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("a pipe");
         drop(stdin.write_all(input.as_bytes()).await);
