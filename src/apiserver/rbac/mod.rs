@@ -42,7 +42,7 @@ pub use self::{
     user::User,
 };
 pub(crate) use self::{authentication::authenticate, bootstrap::create as create_bootstrap_roles};
-use crate::{ApiServer, Shared, refusal::Refusal, request::Ask, store::Store};
+use crate::{ApiServer, Shared, refusal::Refusal, request::Ask, store::Store, verbs::Call};
 
 const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 const ROLES: &str = "roles.rbac.authorization.k8s.io";
@@ -91,8 +91,7 @@ impl ApiServer {
 /// Records a request, and refuses it if its user lacks the permission.
 pub(crate) fn authorize(shared: &Shared, ask: &Ask) -> Result<(), Refusal> {
     let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
-    check(shared, &ask.user, &wanted)?;
-    upgrade_permission(ask, wanted).map_or(Ok(()), |also| check(shared, &ask.user, &also))
+    check(shared, &ask.user, &wanted)
 }
 
 /// Refuses a request that creates an object by another method than POST, if its user may not create it.
@@ -103,18 +102,31 @@ pub(crate) fn authorize_creation(shared: &Shared, ask: &Ask) -> Result<(), Refus
 
 fn check(shared: &Shared, user: &User, wanted: &Attributes) -> Result<(), Refusal> {
     let Decision { allowed, reason } = decide(shared, user, wanted);
-    let access = Access { user: user.name.clone(), attributes: wanted.clone(), allowed };
-    shared.rbac.accesses.lock().add(access);
+    record(shared, user, wanted.clone(), allowed);
     if allowed { Ok(()) } else { Err(wanted.forbidden(user, &reason)) }
 }
 
-/// Returns the second permission of requests that change the protocol: although they are GET requests, they run something.
-fn upgrade_permission(ask: &Ask, wanted: Attributes) -> Option<Attributes> {
-    let runs = matches!(wanted.subresource.as_str(), "exec" | "attach" | "portforward");
-    let upgrades = ask.header(http::header::UPGRADE).eq_ignore_ascii_case("websocket");
-    let is_pod = wanted.group.is_empty() && wanted.resource == "pods";
-    (is_pod && runs && upgrades && wanted.verb == "get")
-        .then(|| Attributes { verb: "create".into(), ..wanted })
+fn record(shared: &Shared, user: &User, attributes: Attributes, allowed: bool) {
+    let access = Access { user: user.name.clone(), attributes, allowed };
+    shared.rbac.accesses.lock().add(access);
+}
+
+/// Refuses a GET request that changes the protocol to users who may not create the subresource: it runs something. For POST,
+/// the usual permission is the same.
+pub(crate) fn authorize_upgrade(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
+    let (shared, ask) = (call.shared, call.ask);
+    if ask.method == "POST" {
+        return Ok(());
+    }
+    let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
+    let wanted = Attributes { verb: "create".into(), ..wanted };
+    let decision = decide(shared, &ask.user, &wanted);
+    record(shared, &ask.user, wanted, decision.allowed);
+    if decision.allowed {
+        return Ok(());
+    }
+    // The real server only says why, and often there is nothing to say.
+    Err(Refusal::forbidden(&call.view.kind.def, name, &decision.reason))
 }
 
 /// Returns whether a user may do something.

@@ -27,7 +27,7 @@ use tokio::{
     sync::mpsc::Receiver,
 };
 
-use crate::{object, refusal::Refusal, reply::Reply, request::query::Query, verbs::Call};
+use crate::{object, rbac, refusal::Refusal, reply::Reply, request::query::Query, verbs::Call};
 
 /// Where a request leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -154,6 +154,7 @@ impl fmt::Debug for PodStreams {
 
 /// `exec`, `attach` and `portforward` of a Pod.
 pub(crate) fn answer(call: &Call<'_>, name: &str, subresource: &str) -> Result<Reply, Refusal> {
+    rbac::authorize_upgrade(call, name)?;
     let pods = &call.shared.pods;
     let refused = || Refusal::not_implemented(&format!("pods/{subresource}"));
     if subresource == "portforward" {
@@ -178,9 +179,6 @@ fn running(call: &Call<'_>, name: &str, query: Option<&Query>) -> Result<PodTarg
     let key = call.key(name);
     let pod = call.shared.store().get(&key).map(|it| call.view.tree(&it));
     let pod = pod.ok_or_else(|| Refusal::not_found(&call.view.kind.def, name))?;
-    if object::text(&pod, "/spec/nodeName").is_empty() {
-        return Err(Refusal::bad_request(format!("pod {name} does not have a host assigned")));
-    }
     let mut target = PodTarget {
         namespace: key.place.namespace,
         pod: name.to_owned(),
@@ -188,6 +186,9 @@ fn running(call: &Call<'_>, name: &str, query: Option<&Query>) -> Result<PodTarg
     };
     if let Some(query) = query {
         target.container = container(&pod, query.text("container").unwrap_or_default())?;
+    }
+    if object::text(&pod, "/spec/nodeName").is_empty() {
+        return Err(Refusal::bad_request(format!("pod {name} does not have a host assigned")));
     }
     Ok(target)
 }

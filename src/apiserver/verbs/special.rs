@@ -53,9 +53,6 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
 
 /// What a Pod says; with `follow`, also what it is going to say.
 fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
-    if let Some(reply) = streaming::log(call, name)? {
-        return Ok(reply);
-    }
     let params = params(&call.query);
     let key = call.key(name);
     let pod = call.shared.store().get(&key).map(|it| call.view.tree(&it));
@@ -63,6 +60,9 @@ fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     if pod.is_some() && node.unwrap_or_default().is_empty() {
         // Nobody can be asked who runs it; the real server has nothing to say then.
         return Ok(Reply::Text(200, "text/plain", Bytes::new()));
+    }
+    if let Some(reply) = streaming::log(call, name)? {
+        return Ok(reply);
     }
     let (first, revision) = lines(call.shared, &key, &params, call)?;
     if first.complete || !call.query.flag("follow") {
