@@ -14,6 +14,7 @@ mod native;
 mod object;
 mod openapi;
 mod patch;
+mod rbac;
 mod refusal;
 mod reply;
 mod request;
@@ -25,6 +26,7 @@ mod service;
 mod signals;
 pub mod snapshot;
 mod store;
+pub mod streaming;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -42,19 +44,23 @@ use parking_lot::{Mutex, MutexGuard};
 pub use self::{
     controls::Changed,
     faults::{Effect, Fault},
+    rbac::{Access, Accesses, Attributes, ClientOf, User},
     refusal::Refusal,
     request::log::LoggedRequest,
     resource::ResourceDef,
     service::ResponseBody,
+    verbs::placeholders::PLACEHOLDER,
     webhooks::{Post, Target},
 };
 use self::{
     faults::Faults,
     openapi::OpenApi,
+    rbac::Rbac,
     request::log::RequestLog,
     resource::kind::Kind,
     signals::Signals,
     store::{Clock, Store},
+    streaming::PodStreams,
 };
 
 /// How often an idle watch is told the latest version; the real server does it about once a minute.
@@ -69,6 +75,7 @@ struct Shared {
     store: Mutex<Store>,
     requests: Mutex<RequestLog>,
     faults: Mutex<Faults>,
+    rbac: Rbac,
     signals: Signals,
     bookmarks: Option<Duration>,
     /// Whether new objects get uids, times and generations.
@@ -78,6 +85,8 @@ struct Shared {
     /// How webhooks are reached.
     post: Post,
     openapi: OpenApi,
+    /// What answers in the place of containers.
+    pods: PodStreams,
     /// Whether controllers empty deleted namespaces and definitions.
     emptied: AtomicBool,
 }
@@ -89,7 +98,9 @@ impl ApiServer {
             kinds: native::kinds(),
             stamps: true,
             cluster: false,
+            rbac: false,
             post: webhooks::https(),
+            pods: PodStreams::default(),
             seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
             bookmarks: Some(BOOKMARKS),
@@ -110,7 +121,9 @@ pub struct Builder {
     kinds: Vec<Kind>,
     stamps: bool,
     cluster: bool,
+    rbac: bool,
     post: Post,
+    pods: PodStreams,
     seed: Option<u64>,
     clock: Clock,
     bookmarks: Option<Duration>,
@@ -135,9 +148,21 @@ impl Builder {
         Self { cluster, ..self }
     }
 
+    /// Whether users may only do what their roles allow. It is off unless said otherwise. A cluster then also has the roles of
+    /// every new cluster. Requests without credentials are those of the administrator, who may do everything.
+    pub fn rbac(self, rbac: bool) -> Self {
+        Self { rbac, ..self }
+    }
+
     /// How admission webhooks are called; over HTTPS unless said otherwise.
     pub fn webhooks(self, post: Post) -> Self {
         Self { post, ..self }
+    }
+
+    /// What answers `exec`, `attach`, `port-forward` and requests for logs. Without functions for them, the first three are
+    /// refused, and logs are those of a simulated kubelet.
+    pub fn pods(self, pods: PodStreams) -> Self {
+        Self { pods, ..self }
     }
 
     /// Makes uids and generated names random; servers of the same seed make the same ones. Without it they are counted.
@@ -161,16 +186,21 @@ impl Builder {
             store: Mutex::new(Store::new(self.kinds, self.seed, self.clock)),
             requests: Mutex::default(),
             faults: Mutex::new(Faults::new(self.seed.unwrap_or(0))),
+            rbac: Rbac::new(self.rbac, self.seed),
             signals: Signals::default(),
             bookmarks: self.bookmarks,
             stamps: self.stamps,
             cluster: self.cluster,
             post: self.post,
+            pods: self.pods,
             openapi: OpenApi::new(native::raw_definitions),
             emptied: AtomicBool::new(false),
         }));
         if self.cluster {
             server.furnish();
+        }
+        if self.cluster && self.rbac {
+            rbac::create_bootstrap_roles(&server);
         }
         server
     }

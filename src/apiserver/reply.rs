@@ -11,7 +11,7 @@ use http::{
         X_CONTENT_TYPE_OPTIONS,
     },
 };
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
 use hyper::body::Frame;
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ use crate::{
     resource::kind::View,
     service::ResponseBody,
     store::stored::Stored,
+    streaming::upgrade::Upgrade,
     verbs::watch::Watch,
 };
 
@@ -49,6 +50,8 @@ pub(crate) enum Reply {
     Tagged { document: Document, known: bool, packed: bool },
     /// A text that is not at its end yet.
     Stream(&'static str, BoxStream<'static, Bytes>),
+    /// Another protocol than HTTP.
+    Upgrade(Box<Upgrade>),
     /// Lines for as long as the client wants.
     Watch(Box<Watch>),
 }
@@ -83,6 +86,7 @@ impl Reply {
             | Self::Text(status, ..)
             | Self::Plain(status, _) => *status,
             Self::Tagged { known: true, .. } => 304,
+            Self::Upgrade(_) => 101,
             Self::List(_) | Self::Watch(_) | Self::Stream(..) | Self::Tagged { .. } => 200,
         }
     }
@@ -99,6 +103,7 @@ impl Reply {
             | Self::Plain(..)
             | Self::Watch(_)
             | Self::Stream(..)
+            | Self::Upgrade(_)
             | Self::Tagged { .. } => None,
         }
     }
@@ -113,6 +118,7 @@ impl Reply {
         let plain = matches!(self, Self::Plain(..));
         let mut tag = None;
         let mut encoding = None;
+        let mut upgrade = None;
         let retry_after = self.retry_after_seconds();
         let (kind, body) = match self {
             Self::Object { view, object, .. } => whole(view.text(&object)),
@@ -136,6 +142,10 @@ impl Reply {
                 let frames = parts.map(|it| Ok(Frame::data(it)));
                 (kind, StreamBody::new(frames).boxed_unsync())
             }
+            Self::Upgrade(it) => {
+                upgrade = Some(it);
+                (PLAIN, Empty::new().boxed_unsync())
+            }
             Self::Watch(watch) => (JSON, StreamBody::new(watch.frames()).boxed_unsync()),
         };
         let mut response = Response::new(body);
@@ -156,6 +166,10 @@ impl Reply {
         }
         if let Some(seconds) = retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if let Some(upgrade) = upgrade {
+            upgrade.enter(&mut response);
+            return response;
         }
         for warning in warnings {
             if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {

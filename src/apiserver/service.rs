@@ -8,15 +8,16 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header::X_CONTENT_TYPE_OPTIONS};
 use http_body_util::{BodyExt as _, Empty, Limited, combinators::UnsyncBoxBody};
-use hyper::body::Body;
+use hyper::{body::Body, upgrade::OnUpgrade};
 use tokio::time::Instant;
 use tower::Service;
 
 use super::{
     ApiServer, Shared, discovery,
     faults::Effect,
+    rbac::{self, User},
     refusal::Refusal,
     reply::Reply,
     request::{
@@ -53,19 +54,30 @@ where
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             let (parts, body) = request.into_parts();
+            let identified = rbac::authenticate(&shared, &parts);
             let mut ask = Ask {
                 method: parts.method.to_string(),
                 path: parts.uri.path().into(),
                 query: parts.uri.query().unwrap_or_default().into(),
                 headers: parts.headers,
                 body: Bytes::new(),
+                upgrade: parts.extensions.get::<OnUpgrade>().cloned(),
+                user: User::default(),
             };
             let warnings = Warnings::default();
             let bodiless = ask.method == "HEAD";
+            let admitted = identified.and_then(|user| {
+                ask.user = user;
+                rbac::authorize(&shared, &ask)
+            });
+            let is_forbidden = admitted.as_ref().is_err_and(|it| it.code != 401);
             let reply = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => {
                     ask.body = body.to_bytes();
-                    respond(&shared, &ask, &warnings).await
+                    match admitted {
+                        Ok(()) => respond(&shared, &ask, &warnings).await,
+                        Err(refusal) => refusal.into(),
+                    }
                 }
                 // The other reason is a client that has gone, which does not read the answer.
                 Err(_too_large) => Refusal::too_large().into(),
@@ -73,7 +85,11 @@ where
             shared.announce();
             let form = Form::of(&ask, reply.status() >= 400);
             log(&shared, ask, &reply);
-            let response = reply.render(form, &warnings.lock());
+            let mut response = reply.render(form, &warnings.lock());
+            if is_forbidden {
+                let nosniff = HeaderValue::from_static("nosniff");
+                response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, nosniff);
+            }
             Ok(if bodiless { response.map(|_body| Empty::new().boxed_unsync()) } else { response })
         })
     }

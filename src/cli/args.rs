@@ -326,6 +326,21 @@ pub struct DevArgs {
     /// Disable the controllers of pods, deployments, owned objects and namespaces
     #[arg(long)]
     pub no_controllers: bool,
+    /// The permissions of the operator.
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+/// The permissions of the operator on the local server.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Permissions of the operator")]
+pub struct AccessArgs {
+    /// Enable RBAC, and run the operator as this service account: system:serviceaccount:NAMESPACE:NAME
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+    /// Enable RBAC, with the service accounts, roles and bindings in this file or directory; repeatable
+    #[arg(long = "rbac", value_name = "FILE", action = ArgAction::Append)]
+    pub roles: Vec<PathBuf>,
 }
 
 /// The settings and permissions of scripts, as for `kopf run`.
@@ -388,6 +403,9 @@ pub struct TestArgs {
     /// Settings and permissions.
     #[command(flatten)]
     pub terms: TermArgs,
+    /// The permissions of the operator.
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// `kopf stubs`

@@ -20,6 +20,10 @@ mod tests;
 use bytes::Bytes;
 use http::{HeaderMap, header::AsHeaderName};
 
+use hyper::upgrade::OnUpgrade;
+
+use crate::rbac::User;
+
 /// A whole request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ask {
@@ -29,6 +33,10 @@ pub(crate) struct Ask {
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The end of HTTP on this connection, if the client wants that.
+    pub(crate) upgrade: Option<OnUpgrade>,
+    /// Who asks.
+    pub(crate) user: User,
 }
 
 impl Ask {

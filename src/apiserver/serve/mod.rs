@@ -14,6 +14,7 @@ use std::{
     io::{self, IoSlice},
     net::{IpAddr, SocketAddr},
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -26,6 +27,7 @@ use http::{
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -35,7 +37,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-use crate::{ApiServer, Refusal, ResponseBody};
+use crate::{ApiServer, Refusal, ResponseBody, streaming::upgrade::Session};
 
 /// Connections at a time; more wait in the queue of the system. A client of Kubernetes opens one per watch at most.
 const CONNECTIONS_MAX: usize = 512;
@@ -154,18 +156,36 @@ impl Listener {
 async fn connection(stream: TcpStream, gate: Gate, stop: CancellationToken) {
     // Small answers must not wait for an acknowledgement; a socket that cannot be set so works as well.
     let _slower = stream.set_nodelay(true).is_err();
+    let session: Arc<Mutex<Option<Session>>> = Arc::default();
     let service = service_fn(|request| {
-        let gate = gate.clone();
-        async move { Ok::<_, Infallible>(gate.answer(request).await) }
+        let (gate, session) = (gate.clone(), Arc::clone(&session));
+        async move {
+            let mut response = gate.answer(request).await;
+            if let Some(accepted) = response.extensions_mut().remove::<Session>() {
+                *session.lock() = Some(accepted);
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(BUFFER_BYTES);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(Taken::new(stream)), service));
+    let served = builder.serve_connection(TokioIo::new(Taken::new(stream)), service);
+    let mut served = pin!(served.with_upgrades());
     // How a connection ends is the client's business: there is nobody to tell.
     tokio::select! {
         biased; // no order is needed: the end is noticed by the next turn
         () = stop.cancelled() => served.as_mut().graceful_shutdown(),
-        _ended = served.as_mut() => return,
+        _ended = served.as_mut() => {
+            let accepted = session.lock().take();
+            if let Some(work) = accepted.and_then(|it| it.take()) {
+                tokio::select! {
+                    biased; // the end first
+                    () = stop.cancelled() => {}
+                    () = work => {}
+                }
+            }
+            return;
+        }
     }
     let _ended = served.await.is_ok();
 }

@@ -72,6 +72,11 @@ impl History {
         }
     }
 
+    /// The revision of the newest change; 0 before the first one.
+    pub(crate) fn latest(&self) -> u64 {
+        self.changes.back().map_or(0, |it| it.revision)
+    }
+
     /// The newest change that is forgotten: who has not seen it cannot catch up.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten.max(self.start)

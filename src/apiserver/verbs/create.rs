@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::{
-    managed, metadata, object,
+    managed, metadata, object, rbac,
     refusal::Refusal,
     reply::Reply,
     request::options::{Write, WriteOptions},
     resource::CRDS,
     store::{Key, Store},
-    verbs::{Call, definitions, rules},
+    verbs::{Call, definitions, placeholders, rules},
     webhooks,
 };
 
@@ -28,13 +28,18 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     if let Some(review) = call.view.kind.native.and_then(|it| it.review) {
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
-        return Ok(Reply::Document(201, review(rules::placed(namespace, object)?)?));
+        let asked = rules::placed(namespace, object)?;
+        let answered = review(asked.clone())?;
+        return Ok(Reply::Document(201, rbac::reviews::answer(call, &asked, answered)));
     }
     write(call, object).await
 }
 
 /// Checks a new object, and writes it unless the run is dry.
 pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refusal> {
+    if call.ask.method != "POST" {
+        rbac::authorize_creation(call.shared, call.ask)?;
+    }
     let namespace = call.target.namespace.as_deref().unwrap_or_default();
     let def = &call.view.kind.def;
     let object = rules::placed(namespace, object)?;
@@ -44,6 +49,7 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     let is_versioned = names_version(call, &object);
     stamp(&mut call.shared.store(), call, &mut object);
     let object = rules::created(&call.view, object, call.strictness())?;
+    rbac::escalation::check(call, None, &object)?;
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();
@@ -51,11 +57,15 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
         let why = "resourceVersion should not be set on objects to be created";
         return Err(Refusal::unclassed(why));
     }
-    if store.get(&key).is_some() {
+    let placeholders = placeholders::in_the_way(&store, &key, &object);
+    if store.get(&key).is_some() && !placeholders.contains(&key) {
         return Err(Refusal::already_exists(def, &key.place.name));
     }
     if call.is_dry() {
         return Ok(Reply::Document(201, object));
+    }
+    for placeholder in placeholders {
+        store.remove(&placeholder);
     }
     let mut object = call.view.stored(object);
     if key.resource == CRDS {

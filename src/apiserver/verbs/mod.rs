@@ -4,6 +4,7 @@ mod create;
 pub(crate) mod definitions;
 pub(crate) mod delete;
 pub(crate) mod modify;
+pub(crate) mod placeholders;
 mod read;
 pub(crate) mod rules;
 mod scale;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use crate::{
     Shared,
     managed::{self, Writer},
+    rbac,
     refusal::{self, Refusal},
     reply::Reply,
     request::{
@@ -163,6 +165,9 @@ pub(crate) async fn answer(
     target: &Target,
     warnings: &Warnings,
 ) -> Result<Reply, Refusal> {
+    if let Some(reply) = rbac::reviews::own_user(shared, ask, target) {
+        return Ok(reply);
+    }
     let Some(view) = find(&shared.store(), target) else {
         // Groups of the server itself know what they do not have.
         let own = shared.store().tables.values().any(|it| {
@@ -185,8 +190,8 @@ pub(crate) async fn answer(
     let verb = verb.ok_or_else(|| refused(&call, ""))?;
     let accept = ask.header(http::header::ACCEPT);
     let include = call.query.text("includeObject");
-    if target.subresource.as_deref() == Some("log") {
-        // Lines have one form.
+    if let Some("log" | "exec" | "attach" | "portforward") = target.subresource.as_deref() {
+        // Lines have one form, and other protocols have their own.
         return one(&call, verb, target.name.as_deref().unwrap_or_default()).await;
     }
     let presenter = Presenter::new(&call.view, accept, verb == "watch", include)?;

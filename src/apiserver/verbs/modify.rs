@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     managed, object,
     patch::Patch,
+    rbac,
     refusal::Refusal,
     reply::Reply,
     request::{
@@ -16,7 +17,7 @@ use crate::{
     resource::CRDS,
     store::{Key, Store, stored::Stored},
     verbs::{
-        Call, create, definitions,
+        Call, create, definitions, placeholders,
         rules::{self, Part},
     },
     webhooks,
@@ -30,8 +31,9 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
     let mut body = call.decode()?;
     body::check_place(&body, name, call.target.namespace.as_deref().unwrap_or_default())?;
     call.read(&mut body)?;
-    let creates = call.view.kind.native.is_some_and(|it| it.put_creates);
-    if creates && part == Part::Main && call.shared.store().get(&call.key(name)).is_none() {
+    let missing = call.shared.store().get(&call.key(name)).is_none();
+    let creates = missing && call.view.kind.native.is_some_and(|it| it.put_creates);
+    if part == Part::Main && (creates || placeholders::is_replaced(call, name, &body)) {
         let time = call.shared.store().now();
         managed::track(call.view.schema(), &call.writer(&time), None, &mut body);
         return create::write(call, body).await;
@@ -93,7 +95,8 @@ async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Resul
         call.read(&mut new)?;
         Ok(new)
     };
-    if part == Part::Main && call.shared.store().get(&call.key(name)).is_none() {
+    let missing = call.shared.store().get(&call.key(name)).is_none();
+    if part == Part::Main && (missing || placeholders::is_replaced(call, name, config)) {
         return create::write(call, apply(None)?).await;
     }
     write(call, part, name, |old| apply(Some(old))).await
@@ -135,6 +138,7 @@ pub(crate) async fn write(
         let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
         let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
         managed::settle(&old, &mut new);
+        rbac::escalation::check(call, Some(&old), &new)?;
         webhooks::validate(call.shared, &attempt, Some(&new)).await?;
         if call.is_dry() {
             return Ok(Reply::Document(200, new));

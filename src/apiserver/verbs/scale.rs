@@ -83,6 +83,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         | Reply::Text(..)
         | Reply::Plain(..)
         | Reply::Watch(_)
+        | Reply::Upgrade(_)
         | Reply::Tagged { .. }
         | Reply::Stream(..)) => other,
     })

@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use crate::{
     ApiServer, Shared,
     controllers::{LogParams, Logs, logs},
-    native,
+    native, rbac,
     refusal::Refusal,
     reply::Reply,
     request::{body::decode_part, query::Query},
     resource::ResourceDef,
     store::Key,
+    streaming,
     verbs::{Call, delete, modify, rules::Part},
 };
 
@@ -39,8 +40,12 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     }
     match (def.qualified().as_str(), subresource, verb) {
         ("pods", "log", "get") => log(call, name),
+        ("pods", "exec" | "attach" | "portforward", "get" | "post") => {
+            streaming::answer(call, name, subresource)
+        }
         ("pods", "eviction", "post") => evict(call, name),
         ("pods", "binding", "post") => bind(call, name).await,
+        ("serviceaccounts", "token", "post") => rbac::tokens::request(call, name),
         ("namespaces", "finalize", "update") => modify::update(call, Part::Finalize, name).await,
         _ => Err(Refusal::not_implemented(&format!("{}/{subresource}", def.plural))),
     }
@@ -55,6 +60,9 @@ fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     if pod.is_some() && node.unwrap_or_default().is_empty() {
         // Nobody can be asked who runs it; the real server has nothing to say then.
         return Ok(Reply::Text(200, "text/plain", Bytes::new()));
+    }
+    if let Some(reply) = streaming::log(call, name)? {
+        return Ok(reply);
     }
     let (first, revision) = lines(call.shared, &key, &params, call)?;
     if first.complete || !call.query.flag("follow") {

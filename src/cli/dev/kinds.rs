@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use kopf_apiserver::PLACEHOLDER;
 use serde_json::{Value, json};
 
 use super::documents::{self, Document};
@@ -39,6 +40,8 @@ pub(super) struct Definition {
     pub(super) versions: BTreeSet<String>,
     pub(super) plural: String,
     pub(super) kind: String,
+    /// Whether handlers or objects name the group.
+    pub(super) has_group: bool,
 }
 
 /// The parts of an object that identify its kind.
@@ -121,7 +124,8 @@ impl Definition {
         };
         // Groups without a dot, and those of the domain `k8s.io`, belong to Kubernetes itself.
         let is_ours = group.contains('.') && !group.ends_with("k8s.io");
-        let definition = Definition { group, versions: [version].into(), plural, kind };
+        let has_group = selector.group.is_some() || sample.is_some();
+        let definition = Definition { group, versions: [version].into(), plural, kind, has_group };
         (is_ours && is_label(&definition.plural) && is_label(&definition.kind.to_lowercase()))
             .then_some(definition)
     }
@@ -152,7 +156,11 @@ impl Definition {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": { "name": self.name() },
+            "metadata": {
+                "name": self.name(),
+                // The operator may define the kind when it starts.
+                "annotations": { (PLACEHOLDER): if self.has_group { "group" } else { "names" } },
+            },
             "spec": {
                 "group": self.group,
                 "scope": "Namespaced",

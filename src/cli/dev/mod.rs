@@ -3,6 +3,7 @@
 //! The operator calls the server directly; the socket is for `kubectl` and other clients. All errors that can be detected early
 //! (scripts, files, the port) are reported before anything runs.
 
+mod access;
 mod apply;
 mod data;
 pub(super) mod documents;
@@ -47,13 +48,13 @@ use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;
 use crate::sources;
 use kopf_apiserver::{
-    ApiServer,
+    ApiServer, User,
     controllers::{self, Controllers},
     kubeconfig::{self, Kubeconfig},
     serve::{self, BindError, Listener},
 };
 
-pub(super) use self::{files::Files, options::resolve};
+pub(super) use self::{access::Access, files::Files, options::resolve};
 
 /// The namespace of clients that set none.
 pub(super) const NAMESPACE: &str = "default";
@@ -76,8 +77,11 @@ async fn develop(
     let signals = run::listen()?;
     let health_server = HealthServer::open(&options.run).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
+    let access = &options.access;
+    let builder = ApiServer::builder().clock(stamp).cluster(true).rbac(access.is_enabled());
+    let server = builder.seed(fastrand::u64(..)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
+    access.apply(&server).await?;
     let read = with_maps(read, options, &server, &files, clock).await?;
     let plan =
         run::load(read, &options.run, scope(&options.run.scope), (clock, &health_server.health))
@@ -92,6 +96,7 @@ async fn develop(
     StartMessage { url: listener.url(), kubeconfig: kubeconfig.path(), kept, filled: &filled }
         .print();
     filled.log();
+    access.log();
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
     tasks.spawn(listener.serve(server.clone(), stop.clone()));
@@ -102,7 +107,8 @@ async fn develop(
     if let Some((data, _)) = &data {
         tasks.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
-    let ended = run::operate(plan, connect(server.clone()), health_server, signals).await;
+    let ended =
+        run::operate(plan, connect(server.clone(), access.user()), health_server, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {
         while tasks.join_next().await.is_some() {}
@@ -144,10 +150,11 @@ fn scope(option: &ScopeOption) -> Scope {
     }
 }
 
-/// Connects to a server in this process.
-pub(super) fn connect(server: ApiServer) -> Connect {
+/// Connects to a server in this process, as this user.
+pub(super) fn connect(server: ApiServer, user: Option<&User>) -> Connect {
+    let user = user.cloned();
     Box::new(move |Connecting { settings, login }| {
-        let server = server.clone();
+        let client = access::client(server.clone(), user.as_ref());
         Box::pin(async move {
             if login.is_some() {
                 tracing::info!(
@@ -155,7 +162,6 @@ pub(super) fn connect(server: ApiServer) -> Connect {
                     "The local server needs no authentication: login handlers are not called."
                 );
             }
-            let client = Client::new(server, NAMESPACE);
             Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<dyn Cluster>)
         })
     })

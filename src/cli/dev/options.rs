@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::access::Access;
 use crate::cli::{
     args::DevArgs,
     config::Config,
@@ -26,6 +27,8 @@ pub(in crate::cli) struct DevOptions {
     pub(super) kubeconfig: KubeconfigOption,
     /// Whether the controllers of pods, deployments and the like run.
     pub(super) controllers: bool,
+    /// The permissions of the operator.
+    pub(super) access: Access,
 }
 
 impl DevOptions {
@@ -62,6 +65,7 @@ pub(in crate::cli) fn resolve(
         data: args.data,
         kubeconfig,
         controllers: !args.no_controllers,
+        access: Access::resolve(&args.access)?,
     })
 }
 

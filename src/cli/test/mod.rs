@@ -38,8 +38,9 @@ struct Counts {
 /// Runs all tests. Fails if any of them fails.
 pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report> {
     let mut counts = Counts::default();
+    let access = dev::Access::resolve(&args.access)?;
     for suite in suites::find(args)? {
-        run_suite(args, &suite, resolve, &mut counts)?;
+        run_suite((args, &access), &suite, resolve, &mut counts)?;
     }
     let Counts { passed, failed } = counts;
     if passed + failed == 0 {
@@ -60,7 +61,7 @@ pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report>
 }
 
 fn run_suite(
-    args: &TestArgs,
+    (args, access): (&TestArgs, &dev::Access),
     suite: &Suite,
     resolve: Resolve<'_>,
     counts: &mut Counts,
@@ -72,7 +73,7 @@ fn run_suite(
     let files = dev::Files::read(&suite.definitions, &args.objects)?;
     let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
     for source in sources {
-        let file = TestFile { options: &options, files: &files, test: &source };
+        let file = TestFile { options: &options, access, files: &files, test: &source };
         let names = match on_virtual_time(file.names())? {
             Ok(names) => names,
             Err(report) => {

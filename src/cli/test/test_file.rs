@@ -49,6 +49,8 @@ const STARTUP: &str = "startup";
 #[derive(Clone, Copy)]
 pub(super) struct TestFile<'a> {
     pub(super) options: &'a RunOptions,
+    /// The permissions of the operator. The test itself may do everything.
+    pub(super) access: &'a dev::Access,
     /// CRDs and objects that exist before the test.
     pub(super) files: &'a dev::Files,
     /// The script with the tests.
@@ -98,7 +100,9 @@ impl TestFile<'_> {
     /// Starts a server and the operator, and runs the test. The inner error is that of the test.
     async fn run_operator(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
         let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let server = ApiServer::builder().clock(stamp).cluster(true).build();
+        let rbac = self.access.is_enabled();
+        let server = ApiServer::builder().clock(stamp).cluster(true).rbac(rbac).build();
+        self.access.apply(&server).await?;
         let terms = self.terms(clock);
         let first = Read::files(self.options)?.load(terms.clone(), false).await?;
         dev::fill(&server, &first, self.files).await?;
@@ -110,7 +114,7 @@ impl TestFile<'_> {
             clock,
             scope: Scope::Cluster,
             lifecycle: Lifecycle::default(),
-            connect: dev::connect(server.clone()),
+            connect: dev::connect(server.clone(), self.access.user()),
             health: health.clone(),
             liveness: None,
             identity: identity::of_operator(clock),

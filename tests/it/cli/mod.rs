@@ -4,6 +4,7 @@ mod check;
 mod docs;
 mod init;
 mod log;
+mod permissions;
 mod settings;
 mod test;
 

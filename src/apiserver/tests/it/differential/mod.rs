@@ -16,12 +16,13 @@ use futures::{StreamExt as _, stream};
 use kopf_apiserver::{
     ApiServer,
     controllers::{self, Controllers},
+    streaming::{Exit, PodStreams},
 };
 use serde_json::Value;
 
 use self::{
     compare::KnownDifferences,
-    run::{Transcript, transcript},
+    run::{Clients, Transcript, transcript},
     script::{Script, directory},
 };
 use crate::{client, say};
@@ -50,10 +51,15 @@ fn recorded(script: &Script) -> Vec<Value> {
 }
 
 async fn embedded(script: &Script) -> Transcript {
-    let server = ApiServer::builder().cluster(true).clock(time).seed(1).build();
-    let client = client(&server);
+    let pods = PodStreams::default()
+        .exec(|_process| async { Exit::Code(0) })
+        .attach(|_process| async { Exit::Code(0) })
+        .port_forward(|_connection| async { Ok(()) });
+    let builder = ApiServer::builder().cluster(true).rbac(true).pods(pods);
+    let server = builder.clock(time).seed(1).build();
+    let clients = Clients { admin: client(&server), bare: client(&server) };
     tokio::select! {
-        said = transcript(&client, script, "r00000000") => said,
+        said = transcript(&clients, script, "r00000000") => said,
         () = own_controllers(server) => panic!("controllers do not end"),
     }
 }
@@ -107,6 +113,13 @@ async fn the_embedded_server_answers_as_the_real_one() {
     }
 }
 
+async fn real_clients() -> Clients {
+    let mut config = kube::Config::infer().await.expect("a kubeconfig");
+    let admin = kube::Client::try_from(config.clone()).expect("a client");
+    config.auth_info = kube::config::AuthInfo::default();
+    Clients { admin, bare: kube::Client::try_from(config).expect("a client") }
+}
+
 /// How often a real server is asked until it answers as it did.
 const ATTEMPTS: usize = 3;
 
@@ -116,16 +129,16 @@ async fn the_real_server_answers_as_recorded() {
         return;
     }
     let update = variable("UPDATE_EXPECT").is_some();
-    let client = kube::Client::try_default().await.expect("a client");
+    let clients = real_clients().await;
     let scripts = script::all(&variable("ONLY").unwrap_or_default());
     let start = std::process::id();
     let runs = scripts.iter().enumerate().map(|(index, script)| {
-        let client = &client;
+        let clients = &clients;
         async move {
             let mut attempt = 0;
             let answers = loop {
                 let run = format!("r{:08x}", start as usize * 1000 + index * 10 + attempt);
-                let answers = transcript(client, script, &run).await;
+                let answers = transcript(clients, script, &run).await;
                 attempt += 1;
                 // Its controllers take their time, and two writes may or may not fall into one second.
                 let differs = || {

@@ -31,9 +31,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a watch with nothing to say is listened to.
 const SILENCE: Duration = Duration::from_secs(3);
 
+/// Clients of the same server.
+pub(crate) struct Clients {
+    pub(crate) admin: kube::Client,
+    /// Sends no credentials but those of a step.
+    pub(crate) bare: kube::Client,
+}
+
 /// A script on its way.
 pub(crate) struct Run<'a> {
-    client: &'a kube::Client,
+    clients: &'a Clients,
     vars: Vars,
     mask: Mask,
     watches: IndexMap<String, Lines>,
@@ -64,11 +71,11 @@ pub(crate) struct Transcript {
 }
 
 /// Runs a script. `run` is a word that nothing on the server contains.
-pub(crate) async fn transcript(client: &kube::Client, script: &Script, run: &str) -> Transcript {
+pub(crate) async fn transcript(clients: &Clients, script: &Script, run: &str) -> Transcript {
     let vars = Vars::from([("run".into(), run.into()), ("ns".into(), format!("ns-{run}"))]);
     let vars = vars.into_iter().chain(script.vars.clone()).collect();
     let mut run =
-        Run { client, vars, mask: Mask::new(run), watches: IndexMap::new(), made: Vec::new() };
+        Run { clients, vars, mask: Mask::new(run), watches: IndexMap::new(), made: Vec::new() };
     let mut unprepared = Vec::new();
     for step in &script.setup {
         let answer = run.ask(step).await;
@@ -156,12 +163,14 @@ impl Run<'_> {
             self.mask.generates(prefix);
         }
         let request = self.request(step);
+        let is_bare = step.token.is_some();
+        let client = if is_bare { &self.clients.bare } else { &self.clients.admin };
         let post = request.method() == "POST" && !request.uri().path().ends_with("/binding");
         let path = request.uri().path().to_owned();
         let stream = request.uri().query().is_some_and(|it| it.contains("watch="));
         // From the cache of the real server, in no order.
         let cached = request.uri().query().is_some_and(|it| it.contains("resourceVersion="));
-        let response = timeout(PATIENCE, self.client.send(request)).await;
+        let response = timeout(PATIENCE, client.send(request)).await;
         let response = match response {
             Ok(Ok(response)) => response,
             Ok(Err(problem)) => return Answer::broken(&format!("no answer: {problem}")),
@@ -216,7 +225,14 @@ impl Run<'_> {
         headers.extend(step.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let mut request = Request::builder().method(method).uri(uri);
         for (name, value) in headers.into_iter().filter(|(_, value)| !value.is_empty()) {
-            request = request.header(name, value);
+            request = request.header(name, fill_in(value, &self.vars));
+        }
+        if let Some(user) = &step.user {
+            request = request.header("impersonate-user", fill_in(user, &self.vars));
+        }
+        if let Some(token) = &step.token {
+            let token = fill_in(token, &self.vars);
+            request = request.header("authorization", format!("Bearer {token}"));
         }
         let body = body.map_or_else(Body::empty, |it| Body::from(it.into_bytes()));
         request.body(body).unwrap_or_else(|it| panic!("{line}: {it}"))

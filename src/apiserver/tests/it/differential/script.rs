@@ -51,6 +51,12 @@ pub(crate) struct Step {
     /// `METHOD /path?query`; the methods `MERGE`, `JSON`, `STRATEGIC` and `APPLY` are kinds of PATCH.
     #[serde(default, rename = "do")]
     pub(crate) request: Option<String>,
+    /// The user whose request it is, by impersonation; otherwise the administrator.
+    #[serde(default, rename = "as")]
+    pub(crate) user: Option<String>,
+    /// The bearer token instead of the administrator's credentials.
+    #[serde(default)]
+    pub(crate) token: Option<String>,
     #[serde(default)]
     pub(crate) headers: IndexMap<String, String>,
     /// Sent as JSON.

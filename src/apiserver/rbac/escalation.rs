@@ -1,0 +1,97 @@
+//! Nobody grants permissions that they do not have, unless a role allows exactly that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::{
+    object,
+    rbac::{
+        Attributes, decide, policy,
+        policy::{Held, RoleRef, aggregated, listed},
+        rule::{Rule, quoted},
+    },
+    refusal::Refusal,
+    verbs::Call,
+};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Refuses a role or a binding that would give its writer, or somebody else, more than the writer has.
+pub(crate) fn check(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
+    let (shared, user) = (call.shared, &call.ask.user);
+    let def = &call.view.kind.def;
+    if def.group != GROUP || !shared.rbac.is_enabled() || user.is_master() {
+        return Ok(());
+    }
+    let namespace = object::meta(new, "namespace");
+    let is_role = matches!(def.plural.as_str(), "roles" | "clusterroles");
+    if old.is_some_and(|old| !changes_rights(is_role, old, new)) {
+        return Ok(());
+    }
+    let (verb, plural, name, rules) = if is_role {
+        let rules = aggregated(
+            new,
+            &super::all(&shared.store(), super::CLUSTER_ROLES),
+            &mut BTreeSet::new(),
+        );
+        ("escalate", def.plural.clone(), object::meta(new, "name").to_owned(), Ok(rules))
+    } else {
+        let role = RoleRef::of(new);
+        let rules = policy(shared).rules(&role, namespace).map(<[Rule]>::to_vec);
+        let plural = if role.is_cluster { "clusterroles" } else { "roles" };
+        ("bind", plural.to_owned(), role.name, rules)
+    };
+    let permission = Attributes {
+        verb: verb.into(),
+        group: GROUP.into(),
+        resource: plural,
+        namespace: namespace.into(),
+        name,
+        ..Attributes::default()
+    };
+    if decide(shared, user, &permission).allowed {
+        return Ok(());
+    }
+    let rules = rules.map_err(|_problem| Refusal::not_found(def, &permission.name))?;
+    let held = policy(shared).held(user, namespace);
+    let missing = missing(&rules, &held.rules);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::forbidden(def, object::meta(new, "name"), &complaint(call, &missing, &held)))
+}
+
+/// Changes of labels and the like are nobody's escalation.
+fn changes_rights(is_role: bool, old: &Value, new: &Value) -> bool {
+    let fields = if is_role { ["rules", "aggregationRule"] } else { ["roleRef", "subjects"] };
+    fields.into_iter().any(|it| old.get(it) != new.get(it))
+}
+
+fn missing(wanted: &[Rule], held: &[Rule]) -> Vec<Rule> {
+    let singles = wanted.iter().flat_map(Rule::single);
+    singles.filter(|it| !held.iter().any(|own| own.covers(it))).collect()
+}
+
+fn complaint(call: &Call<'_>, missing: &[Rule], held: &Held) -> String {
+    // Verbs for one thing are one rule.
+    let mut compact: BTreeMap<Rule, Vec<String>> = BTreeMap::new();
+    for rule in missing {
+        let verbs = compact.entry(Rule { verbs: Vec::new(), ..rule.clone() }).or_default();
+        verbs.extend(rule.verbs.iter().cloned());
+    }
+    let texts: BTreeSet<String> =
+        compact.into_iter().map(|(rule, verbs)| Rule { verbs, ..rule }.text()).collect();
+    let texts: Vec<String> = texts.into_iter().collect();
+    let user = &call.ask.user;
+    let mut complaint = format!(
+        "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        user.name,
+        quoted(&user.groups),
+        texts.join("\n")
+    );
+    if !held.problems.is_empty() {
+        complaint = format!("{complaint}; resolution errors: {}", listed(&held.problems));
+    }
+    complaint
+}

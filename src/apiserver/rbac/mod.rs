@@ -1,0 +1,162 @@
+//! Users and what they may do: authentication, role-based access control, and reviews of both.
+//!
+//! Every request has a user: the one that an in-process client says ([`ApiServer::client_of`]), the service account of its
+//! bearer token, or the administrator. Impersonation headers replace it. With RBAC on, a user may do what the roles allow that
+//! are bound to it; otherwise, everything. In both cases it is recorded who asked for what ([`ApiServer::accesses`]).
+//!
+//! | file | job |
+//! |---|---|
+//! | `user.rs` | users and their groups |
+//! | `authentication.rs` | credentials and impersonation of a request |
+//! | `tokens.rs` | tokens of service accounts |
+//! | `attributes.rs` | what a request is about, and the 403 for it |
+//! | `rule.rs`, `policy.rs` | rules, roles and bindings |
+//! | `escalation.rs` | nobody grants what they lack |
+//! | `reviews.rs` | access, rules, token and user reviews |
+//! | `accesses.rs` | the record |
+//! | `bootstrap.rs` | the roles of a new cluster |
+
+mod accesses;
+mod attributes;
+mod authentication;
+mod bootstrap;
+mod client;
+pub(crate) mod escalation;
+mod policy;
+pub(crate) mod reviews;
+mod rule;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tokens;
+mod user;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use self::policy::{Decision, Objects, Policy};
+pub use self::{
+    accesses::{Access, Accesses},
+    attributes::Attributes,
+    client::ClientOf,
+    user::User,
+};
+pub(crate) use self::{authentication::authenticate, bootstrap::create as create_bootstrap_roles};
+use crate::{ApiServer, Shared, refusal::Refusal, request::Ask, store::Store, verbs::Call};
+
+const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
+const ROLES: &str = "roles.rbac.authorization.k8s.io";
+const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
+const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
+
+/// What the server knows of users and permissions beyond its objects.
+#[derive(Debug, Default)]
+pub(crate) struct Rbac {
+    /// Whether roles decide; otherwise everything is allowed.
+    enabled: bool,
+    /// What tokens are signed with.
+    key: [u8; 8],
+    /// The latest policy, and the version of its newest object.
+    policy: Mutex<Option<(u64, Arc<Policy>)>>,
+    accesses: Mutex<Accesses>,
+}
+
+impl Rbac {
+    /// Servers of different seeds have different keys.
+    pub(crate) fn new(enabled: bool, seed: Option<u64>) -> Self {
+        Self { enabled, key: seed.unwrap_or_default().to_be_bytes(), ..Self::default() }
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+}
+
+impl ApiServer {
+    /// Returns who has asked for what so far.
+    pub fn accesses(&self) -> Accesses {
+        self.0.rbac.accesses.lock().clone()
+    }
+
+    /// Returns a client inside this process whose requests are those of a user.
+    pub fn client_of(&self, user: User) -> ClientOf {
+        ClientOf::new(self.clone(), user)
+    }
+}
+
+/// Records a request, and refuses it if its user lacks the permission.
+pub(crate) fn authorize(shared: &Shared, ask: &Ask) -> Result<(), Refusal> {
+    let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
+    check(shared, &ask.user, &wanted)
+}
+
+/// Refuses a request that creates an object by another method than POST, if its user may not create it.
+pub(crate) fn authorize_creation(shared: &Shared, ask: &Ask) -> Result<(), Refusal> {
+    let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
+    check(shared, &ask.user, &Attributes { verb: "create".into(), ..wanted })
+}
+
+fn check(shared: &Shared, user: &User, wanted: &Attributes) -> Result<(), Refusal> {
+    let Decision { allowed, reason } = decide(shared, user, wanted);
+    record(shared, user, wanted.clone(), allowed);
+    if allowed { Ok(()) } else { Err(wanted.forbidden(user, &reason)) }
+}
+
+fn record(shared: &Shared, user: &User, attributes: Attributes, allowed: bool) {
+    let access = Access { user: user.name.clone(), attributes, allowed };
+    shared.rbac.accesses.lock().add(access);
+}
+
+/// Refuses a GET request that changes the protocol to users who may not create the subresource: it runs something. For POST,
+/// the usual permission is the same.
+pub(crate) fn authorize_upgrade(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
+    let (shared, ask) = (call.shared, call.ask);
+    if ask.method == "POST" {
+        return Ok(());
+    }
+    let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
+    let wanted = Attributes { verb: "create".into(), ..wanted };
+    let decision = decide(shared, &ask.user, &wanted);
+    record(shared, &ask.user, wanted, decision.allowed);
+    if decision.allowed {
+        return Ok(());
+    }
+    // The real server only says why, and often there is nothing to say.
+    Err(Refusal::forbidden(&call.view.kind.def, name, &decision.reason))
+}
+
+/// Returns whether a user may do something.
+fn decide(shared: &Shared, user: &User, wanted: &Attributes) -> Decision {
+    if !shared.rbac.enabled {
+        return Decision { allowed: true, reason: String::new() };
+    }
+    policy(shared).decide(user, wanted)
+}
+
+/// Returns the policy of the present roles and bindings.
+fn policy(shared: &Shared) -> Arc<Policy> {
+    let store = shared.store();
+    let tables = [CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS].map(|it| store.tables.get(it));
+    let version = tables.iter().flatten().map(|it| it.history.latest()).max().unwrap_or(0);
+    let mut cached = shared.rbac.policy.lock();
+    if let Some((_, policy)) = cached.as_ref().filter(|(of, _)| *of == version) {
+        return Arc::clone(policy);
+    }
+    let policy = Arc::new(Policy::new(&Objects {
+        cluster_roles: all(&store, CLUSTER_ROLES),
+        roles: all(&store, ROLES),
+        cluster_bindings: all(&store, CLUSTER_BINDINGS),
+        bindings: all(&store, BINDINGS),
+    }));
+    *cached = Some((version, Arc::clone(&policy)));
+    policy
+}
+
+fn all(store: &Store, resource: &str) -> Vec<serde_json::Value> {
+    let objects = store.tables.get(resource).into_iter().flat_map(|it| it.objects.values());
+    objects.map(|it| it.tree("", "")).collect()
+}

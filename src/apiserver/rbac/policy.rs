@@ -1,0 +1,255 @@
+//! All roles and bindings, read once per change: who may do what.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+};
+
+use serde_json::Value;
+
+use crate::{
+    labels, object,
+    rbac::{Attributes, User, rule::Rule},
+};
+
+/// The answer to whether a user may do something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) allowed: bool,
+    /// Which binding allows it, or which roles are missing; often empty.
+    pub(crate) reason: String,
+}
+
+/// The rules of a user, and the roles that bindings name but nobody has created.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) problems: BTreeSet<String>,
+}
+
+/// Roles and bindings.
+#[derive(Debug, Default)]
+pub(crate) struct Policy {
+    /// By namespace and name; the namespace of cluster roles is empty.
+    roles: BTreeMap<(String, String), Vec<Rule>>,
+    /// By namespace; the namespace of cluster role bindings is empty.
+    bindings: BTreeMap<String, Vec<Binding>>,
+}
+
+/// The objects that a policy is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    pub(crate) cluster_roles: Vec<Value>,
+    pub(crate) roles: Vec<Value>,
+    pub(crate) cluster_bindings: Vec<Value>,
+    pub(crate) bindings: Vec<Value>,
+}
+
+/// A role that is bound to subjects.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    name: String,
+    /// Empty: everywhere.
+    namespace: String,
+    role: RoleRef,
+    subjects: Vec<Subject>,
+}
+
+/// The role that a binding names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoleRef {
+    pub(crate) is_cluster: bool,
+    pub(crate) name: String,
+}
+
+#[derive(Debug)]
+struct Subject {
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+impl Policy {
+    pub(crate) fn new(objects: &Objects) -> Self {
+        let place = |it: &Value| {
+            (object::meta(it, "namespace").to_owned(), object::meta(it, "name").to_owned())
+        };
+        let cluster = objects.cluster_roles.iter();
+        let mut roles: BTreeMap<_, _> = cluster
+            .map(|it| (place(it), aggregated(it, &objects.cluster_roles, &mut BTreeSet::new())))
+            .collect();
+        roles.extend(objects.roles.iter().map(|it| (place(it), Rule::all(it))));
+        let mut bindings: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
+        for it in objects.cluster_bindings.iter().chain(&objects.bindings) {
+            let binding = Binding::of(it);
+            bindings.entry(binding.namespace.clone()).or_default().push(binding);
+        }
+        Self { roles, bindings }
+    }
+
+    /// Returns whether a user may do this.
+    pub(crate) fn decide(&self, user: &User, wanted: &Attributes) -> Decision {
+        if user.is_master() {
+            return Decision { allowed: true, reason: String::new() };
+        }
+        let mut problems = BTreeSet::new();
+        let found = self.visit(user, &wanted.namespace, |binding, subject, rules| match rules {
+            Err(problem) => {
+                problems.insert(problem);
+                ControlFlow::Continue(())
+            }
+            Ok(rules) if rules.iter().any(|it| it.allows(wanted)) => {
+                ControlFlow::Break(binding.allowed_by(subject))
+            }
+            Ok(_) => ControlFlow::Continue(()),
+        });
+        match found {
+            ControlFlow::Break(reason) => Decision { allowed: true, reason },
+            ControlFlow::Continue(()) if problems.is_empty() => Decision::default(),
+            ControlFlow::Continue(()) => {
+                Decision { allowed: false, reason: format!("RBAC: {}", listed(&problems)) }
+            }
+        }
+    }
+
+    /// Returns what a user may do in a namespace, by the rules of all roles.
+    pub(crate) fn held(&self, user: &User, namespace: &str) -> Held {
+        let mut held = Held::default();
+        if user.is_master() {
+            held.rules.extend(Rule::everything());
+        }
+        let all = self.visit(user, namespace, |_, _, rules| {
+            match rules {
+                Ok(rules) => held.rules.extend_from_slice(rules),
+                Err(problem) => {
+                    held.problems.insert(problem);
+                }
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        // Nothing ends the visit early.
+        debug_assert!(all.is_continue());
+        held
+    }
+
+    /// Returns the rules of a role; the error says that it does not exist.
+    pub(crate) fn rules(&self, role: &RoleRef, namespace: &str) -> Result<&[Rule], String> {
+        let namespace = if role.is_cluster { "" } else { namespace };
+        let found = self.roles.get(&(namespace.to_owned(), role.name.clone()));
+        found.map(Vec::as_slice).ok_or_else(|| {
+            let kind = if role.is_cluster { "clusterrole" } else { "role" };
+            format!("{kind}.rbac.authorization.k8s.io {:?} not found", role.name)
+        })
+    }
+
+    fn visit<B>(
+        &self,
+        user: &User,
+        namespace: &str,
+        mut see: impl FnMut(&Binding, &Subject, Result<&[Rule], String>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let namespaces = if namespace.is_empty() { vec![""] } else { vec!["", namespace] };
+        for binding in namespaces.into_iter().filter_map(|it| self.bindings.get(it)).flatten() {
+            let Some(subject) = binding.subjects.iter().find(|it| it.is(user, &binding.namespace))
+            else {
+                continue;
+            };
+            see(binding, subject, self.rules(&binding.role, &binding.namespace))?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl RoleRef {
+    /// Reads it from a binding.
+    pub(crate) fn of(binding: &Value) -> Self {
+        let is_cluster = object::text(binding, "/roleRef/kind") == "ClusterRole";
+        Self { is_cluster, name: object::text(binding, "/roleRef/name").into() }
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.is_cluster { "ClusterRole" } else { "Role" }
+    }
+}
+
+impl Binding {
+    fn of(binding: &Value) -> Self {
+        let subject = |it: &Value| Subject {
+            kind: object::text(it, "/kind").into(),
+            namespace: object::text(it, "/namespace").into(),
+            name: object::text(it, "/name").into(),
+        };
+        Self {
+            name: object::meta(binding, "name").into(),
+            namespace: object::meta(binding, "namespace").into(),
+            role: RoleRef::of(binding),
+            subjects: object::list(binding, "/subjects").iter().map(subject).collect(),
+        }
+    }
+
+    fn allowed_by(&self, subject: &Subject) -> String {
+        let (role, kind) = (&self.role.name, self.role.kind());
+        let binding = match self.namespace.as_str() {
+            "" => format!("ClusterRoleBinding {:?}", self.name),
+            namespace => format!("RoleBinding {:?}", format!("{}/{namespace}", self.name)),
+        };
+        let to = subject.text(&self.namespace);
+        format!("RBAC: allowed by {binding} of {kind} {role:?} to {to}")
+    }
+}
+
+impl Subject {
+    fn is(&self, user: &User, home: &str) -> bool {
+        match self.kind.as_str() {
+            "User" => user.name == self.name,
+            "Group" => user.is_in(&self.name),
+            "ServiceAccount" => {
+                user.as_service_account() == Some((self.namespace(home), self.name.as_str()))
+            }
+            _ => false,
+        }
+    }
+
+    fn namespace<'a>(&'a self, home: &'a str) -> &'a str {
+        if self.namespace.is_empty() { home } else { &self.namespace }
+    }
+
+    fn text(&self, home: &str) -> String {
+        let name = match self.kind.as_str() {
+            "ServiceAccount" => format!("{}/{}", self.name, self.namespace(home)),
+            _ => self.name.clone(),
+        };
+        format!("{} {name:?}", self.kind)
+    }
+}
+
+/// Returns the rules of a cluster role. An aggregated one has those of all roles that its selectors select: in a cluster, a
+/// controller writes them into the role a moment later.
+pub(crate) fn aggregated(role: &Value, all: &[Value], seen: &mut BTreeSet<String>) -> Vec<Rule> {
+    let selectors = object::list(role, "/aggregationRule/clusterRoleSelectors");
+    if selectors.is_empty() {
+        return Rule::all(role);
+    }
+    let mut rules: Vec<Rule> = Vec::new();
+    for other in all {
+        let name = object::meta(other, "name");
+        let no_labels = Value::Null;
+        let labels = other.pointer("/metadata/labels").unwrap_or(&no_labels);
+        let is_meant = selectors.iter().any(|it| labels::selects(Some(it), labels));
+        let is_itself = name == object::meta(role, "name");
+        if is_meant && !is_itself && seen.insert(name.to_owned()) {
+            let others = aggregated(other, all, seen);
+            rules.extend(others.into_iter().filter(|it| !rules.contains(it)).collect::<Vec<_>>());
+        }
+    }
+    rules
+}
+
+/// Returns several problems as Go prints them.
+pub(crate) fn listed(problems: &BTreeSet<String>) -> String {
+    let texts: Vec<&str> = problems.iter().map(String::as_str).collect();
+    match texts.as_slice() {
+        [one] => (*one).to_owned(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}

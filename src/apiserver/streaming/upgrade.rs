@@ -1,0 +1,137 @@
+//! From HTTP to WebSocket, and who runs what follows.
+//!
+//! The answer to the request carries a session with it. The task of the connection takes it out, sends the answer, and runs the
+//! session when the protocol has changed: so it ends with the connection, and with the server.
+
+use std::{fmt, sync::Arc};
+
+use futures::future::BoxFuture;
+use http::{
+    HeaderMap, HeaderValue, Response, StatusCode,
+    header::{
+        CACHE_CONTROL, CONNECTION, CONTENT_TYPE, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+        SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+    },
+};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Message, Utf8Bytes,
+        handshake::derive_accept_key,
+        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
+    },
+};
+
+use crate::{ResponseBody, refusal::Refusal, request::Ask};
+
+/// The largest message; clients send pieces of 32 KiB.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
+
+/// What is spoken after the change.
+pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// What runs after the change of the protocol, until somebody takes it.
+#[derive(Clone)]
+pub(crate) struct Session(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
+
+impl Session {
+    /// Returns the work of the session, once.
+    pub(crate) fn take(&self) -> Option<BoxFuture<'static, ()>> {
+        self.0.lock().take()
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session")
+    }
+}
+
+/// Returns the last message. Clients take an end without a reason for a failure.
+pub(crate) fn farewell() -> Message {
+    Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() }))
+}
+
+/// A client that wants a WebSocket, with the protocol that both know.
+pub(crate) struct Handshake {
+    upgrade: OnUpgrade,
+    accept: HeaderValue,
+    protocol: &'static str,
+}
+
+impl Handshake {
+    /// Reads the request. The first protocol of the client that is among the known ones is chosen.
+    pub(crate) fn of(ask: &Ask, known: &'static [&'static str]) -> Result<Self, Refusal> {
+        let missing = || Refusal::bad_request("Upgrade request required");
+        let upgrade = ask.upgrade.clone().ok_or_else(missing)?;
+        let key = ask.headers.get(SEC_WEBSOCKET_KEY).ok_or_else(missing)?;
+        if !ask.header(UPGRADE).eq_ignore_ascii_case("websocket") {
+            return Err(missing());
+        }
+        let offered = offered(&ask.headers);
+        let chosen = offered.iter().find_map(|it| known.iter().find(|known| *known == it));
+        let protocol = chosen.copied().ok_or_else(|| {
+            let (offered, known) = (offered.join(", "), known.join(", "));
+            let message = format!(
+                "no protocol in common: the client offers [{offered}], the server knows [{known}]"
+            );
+            Refusal::bad_request(message)
+        })?;
+        let accept = derive_accept_key(key.as_bytes());
+        let accept = HeaderValue::from_str(&accept).map_err(|_never| missing())?;
+        Ok(Self { upgrade, accept, protocol })
+    }
+
+    /// Accepts, and runs this afterwards.
+    pub(crate) fn accept<F>(
+        self,
+        session: impl FnOnce(Socket, &'static str) -> F + Send + 'static,
+    ) -> Upgrade
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Self { upgrade, accept, protocol } = self;
+        let work = async move {
+            // A client that has gone needs no session.
+            let Ok(upgraded) = upgrade.await else { return };
+            let config = WebSocketConfig::default()
+                .max_message_size(Some(MESSAGE_BYTES_MAX))
+                .max_frame_size(Some(MESSAGE_BYTES_MAX));
+            let io = TokioIo::new(upgraded);
+            let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+            session(socket, protocol).await;
+        };
+        let session = Session(Arc::new(Mutex::new(Some(Box::pin(work)))));
+        Upgrade { session, accept, protocol }
+    }
+}
+
+fn offered(headers: &HeaderMap) -> Vec<&str> {
+    let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|it| it.to_str().ok());
+    values.flat_map(|it| it.split(',')).map(str::trim).collect()
+}
+
+/// An accepted change of the protocol.
+pub(crate) struct Upgrade {
+    session: Session,
+    accept: HeaderValue,
+    protocol: &'static str,
+}
+
+impl Upgrade {
+    /// Makes the response that changes the protocol.
+    pub(crate) fn enter(self, response: &mut Response<ResponseBody>) {
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.remove(CACHE_CONTROL);
+        headers.remove(CONTENT_TYPE);
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_ACCEPT, self.accept);
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(self.protocol));
+        response.extensions_mut().insert(self.session);
+    }
+}
