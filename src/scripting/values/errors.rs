@@ -17,7 +17,7 @@ use crate::scripting::{
         names::DELAY_DEFAULT,
         posting::{self, Described},
     },
-    host::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
+    script::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
 };
 
 /// The class of errors that have none of their own.
