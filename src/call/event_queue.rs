@@ -101,7 +101,7 @@ impl EventQueue {
         let was_full = self.0.is_full.swap(is_full, Ordering::Relaxed);
         if is_full && !was_full {
             tracing::warn!(
-                target: "kopf.posting",
+                target: "kopf.events",
                 "{QUEUE_MAX} Kubernetes events are waiting to be posted: further ones are dropped until there is room."
             );
         }

@@ -32,7 +32,7 @@ impl HealthServer {
             // The actual port, if any free one was requested.
             let place =
                 listener.address().map_or_else(|_| address.to_string(), |it| it.to_string());
-            tracing::debug!(target: "kopf.probing", "Serving health and metrics at {place}");
+            tracing::debug!(target: "kopf.probes", "Serving health and metrics at {place}");
             serving.spawn(listener.serve(routes, stop.clone()));
         }
         Ok(HealthServer { health, liveness: options.liveness.clone(), serving, stop })

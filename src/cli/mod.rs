@@ -8,7 +8,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
-use args::{Command, LowArgs, RunArgs};
+use args::{Command, LowArgs, RunArgs, RunCommand};
 use config::Config;
 use env::variable;
 use freeze::FreezeOptions;
@@ -35,6 +35,7 @@ mod run;
 mod scripts;
 pub mod signals;
 mod stubs;
+mod summary;
 mod test;
 
 /// Runs the `kopf` command. Returns its exit code.
@@ -66,9 +67,10 @@ pub fn main() -> ExitCode {
         .into()
 }
 
-fn start_run(args: RunArgs) -> Result<Exit, Report> {
-    let config = configuration(&args)?;
-    let mut options = options::resolve_run(args, &variable, config.as_ref())?;
+fn start_run(args: RunCommand) -> Result<Exit, Report> {
+    let config = configuration(&args.run)?;
+    let mut options = options::resolve_run(args.run, &variable, config.as_ref())?;
+    options.cluster = options::overrides(args.cluster);
     note_variables(&mut options)?;
     run::run(&options)
 }

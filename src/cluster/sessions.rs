@@ -25,7 +25,7 @@ use crate::ports::{ApiError, BoxFuture, Clock};
 use crate::telemetry::{Health, HealthState, Pulse};
 
 /// The log target of logins.
-const TARGET: &str = "kopf.networking";
+const TARGET: &str = "kopf.client";
 
 /// The health part.
 const PART: &str = "login";

@@ -46,7 +46,7 @@ const SINGLE_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The log target of requests.
-const TARGET: &str = "kopf.networking";
+const TARGET: &str = "kopf.client";
 
 /// The default media type of responses.
 pub(super) const JSON: &str = "application/json";
@@ -167,6 +167,11 @@ impl Transport {
             default_namespace,
             metrics,
         }
+    }
+
+    /// Returns the address of the server; empty if unknown.
+    pub(super) fn server(&self) -> &str {
+        &self.server
     }
 
     /// Stretches pauses of streams at random.

@@ -24,7 +24,7 @@ use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
 use crate::telemetry::{HealthState, Pulse};
 
 /// The log target of streams.
-const TARGET: &str = "kopf.watching";
+const TARGET: &str = "kopf.watch";
 
 /// The first pause after a returned error: an earlier attempt would only return it again.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);

@@ -138,7 +138,7 @@ impl Failures {
         for (function, asked) in &self.0 {
             for (reason, resources) in &asked.failures {
                 tracing::error!(
-                    target: "kopf.observation",
+                    target: "kopf.discovery",
                     "The resource selector {} failed for {}, which it does not select: {reason}",
                     name_of(function),
                     list(resources)

@@ -6,11 +6,12 @@
 use std::path::PathBuf;
 
 use crate::cli::{
-    args::{ColorWhen, LogArgs, LogFormat, RunArgs},
+    args::{ClusterArgs, ColorWhen, LogArgs, LogFormat, RunArgs},
     config::Config,
     environment::{self, Environment, Lookup},
     report::Report,
 };
+use crate::cluster::ConfigOverrides;
 use crate::features::probes::{Endpoint, UrlError};
 use crate::logic::{access::grants::Grants, configure};
 use crate::settings::Settings;
@@ -33,6 +34,8 @@ pub struct RunOptions {
     pub paths: Vec<PathBuf>,
     /// Other sources of scripts, and whether changes take effect.
     pub scripts: ScriptOptions,
+    /// Which cluster, and as whom.
+    pub cluster: ConfigOverrides,
     /// The permissions of scripts.
     pub grants: Grants,
     /// The namespaces to serve.
@@ -147,6 +150,7 @@ pub fn resolve_run(
     let health = args.health.or_else(|| variables.text("HEALTH")).or_else(|| of_file("health"));
     Ok(RunOptions {
         scripts,
+        cluster: ConfigOverrides::default(),
         grants,
         scope,
         settings,
@@ -308,6 +312,12 @@ fn address(text: &str) -> Result<Address, Report> {
     })
 }
 
+/// Returns what the command line says about the cluster. Neither the environment nor the file has these options: as for kubectl.
+pub(in crate::cli) fn overrides(args: ClusterArgs) -> ConfigOverrides {
+    let ClusterArgs { kubeconfig, context, user, groups } = args;
+    ConfigOverrides { kubeconfig, context, user, groups }
+}
+
 /// Combines the logging options of the three sources.
 pub(in crate::cli) fn log(
     args: LogArgs,
@@ -329,7 +339,7 @@ pub(in crate::cli) fn log(
         (false, false) => variables.truth("LOG_PREFIX")?.or_else(|| file.flag("log-prefix")),
     };
     let prefix = said.unwrap_or(match format {
-        LogFormat::Plain | LogFormat::Full => true,
+        LogFormat::Plain | LogFormat::Full | LogFormat::Kopf => true,
         // JSON lines have a separate key for the object.
         LogFormat::Json => false,
     });

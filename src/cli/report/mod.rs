@@ -68,9 +68,9 @@ impl Report {
     pub fn into_log(self) -> Self {
         let Report { message, hint, .. } = &self;
         if let Some(hint) = hint {
-            tracing::error!(target: "kopf.running", hint, "{message}");
+            tracing::error!(target: "kopf.reactor", hint, "{message}");
         } else {
-            tracing::error!(target: "kopf.running", "{message}");
+            tracing::error!(target: "kopf.reactor", "{message}");
         }
         Report { is_logged: true, ..self }
     }

@@ -234,7 +234,7 @@ impl Daemons {
         if time::timeout(HUNG_TIMEOUT, self.tasks.wait()).await.is_err() {
             let hung = self.all();
             tracing::debug!(
-                target: "kopf.running",
+                target: "kopf.reactor",
                 "Hung daemons and timers are cancelled: {} left.",
                 hung.len()
             );

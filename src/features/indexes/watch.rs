@@ -60,7 +60,7 @@ fn warn(is_reached: bool, missing: &[String]) {
     };
     let seconds = PATIENCE.as_secs();
     tracing::warn!(
-        target: "kopf.indexing",
+        target: "kopf.indexes",
         "The indexes are not complete after {seconds} s: {}. {meanwhile}; see above for errors of these resources.",
         list(missing)
     );

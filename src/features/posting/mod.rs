@@ -40,7 +40,7 @@ pub async fn run(
     }
     if time::timeout(grace, dispatcher.finish()).await.is_err() {
         tracing::warn!(
-            target: "kopf.posting",
+            target: "kopf.events",
             "{} Kubernetes events were not posted before the exit (settings.queueing.exit_timeout).",
             dispatcher.len()
         );

@@ -85,7 +85,7 @@ async fn live(liveness: &Liveness) -> Answer {
     match liveness.ask().await {
         Ok(results) => answer(StatusCode::OK, JSON, results),
         Err(error) => {
-            tracing::error!(target: "kopf.probing", "The liveness probe failed: {error}");
+            tracing::error!(target: "kopf.probes", "The liveness probe failed: {error}");
             answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n"))
         }
     }

@@ -124,7 +124,7 @@ fn warn_of_logins(before: &Generation, now: &Generation) {
         (true, true) | (false, false) => return,
     };
     tracing::warn!(
-        target: "kopf.authentication",
+        target: "kopf.auth",
         "{effect} only after a restart of the operator."
     );
 }

@@ -75,7 +75,7 @@ impl<'a> Observer<'a> {
         settings: Arc<Settings>,
     ) -> Result<Self, ApiError> {
         for problem in selector::misspelled(&settings.watching) {
-            tracing::warn!(target: "kopf.observation", "{problem}");
+            tracing::warn!(target: "kopf.discovery", "{problem}");
         }
         let view = View { cluster, settings };
         // Concurrently: the resource of namespaces is the same in every cluster.
@@ -129,7 +129,7 @@ impl<'a> Observer<'a> {
         let picks = |function: &_, resource: &_| self.choices.of(function, resource);
         let served = served::choose(&self.registry, &known, &picks);
         for warning in served.warnings.iter().filter(|it| !self.logged.contains(it)) {
-            tracing::warn!(target: "kopf.observation", "{warning}");
+            tracing::warn!(target: "kopf.discovery", "{warning}");
         }
         let mut targets = Targets::new();
         for resource in served.resources {

@@ -29,7 +29,7 @@ use crate::ports::{ApiError, Discovered, ErrorClass, Extent, GroupFilter, Stream
 use crate::settings::Settings;
 
 /// The log target of the discovery.
-const TARGET: &str = "kopf.observation";
+const TARGET: &str = "kopf.discovery";
 
 /// A CRD changes several times during its creation: its group is read after this long without further changes.
 const SETTLING: Duration = Duration::from_millis(100);

@@ -28,7 +28,7 @@ impl Probing {
         let (mut serving, stop) = (JoinSet::new(), CancellationToken::new());
         if let Some(endpoint) = endpoint {
             let listener = Listener::bind(&endpoint.host, endpoint.port).await?;
-            tracing::debug!(target: "kopf.probing", "Serving health status at {endpoint}");
+            tracing::debug!(target: "kopf.probes", "Serving health status at {endpoint}");
             let routes = Routes::new(health.clone());
             let routes = routes.with_liveness(endpoint.path, Liveness::new(probe));
             serving.spawn(listener.serve(Arc::new(routes), stop.clone()));

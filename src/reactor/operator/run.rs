@@ -41,7 +41,7 @@ const STARTUP: &str = "startup";
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
     let (operator, plan, connect) = OperatorContext::new(operator);
     let _closing = operator.open(connect);
-    tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
+    tracing::debug!(target: "kopf.reactor", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     if !operator.start_up(&stop).await? {
         return Ok(());
     }
@@ -75,7 +75,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
 fn warn_of_plain_finalizer(finalizer: &str) {
     if !finalizer.contains('/') {
         tracing::warn!(
-            target: "kopf.running",
+            target: "kopf.reactor",
             "The finalizer '{finalizer}' has no domain: Kubernetes accepts it for custom resources only. \
              Prefer a name such as my-operator.example.com/Finalizer (settings.persistence.finalizer)."
         );
@@ -150,7 +150,7 @@ impl OperatorContext {
     async fn start_up(&self, stop: &CancellationToken) -> Result<bool, Failure> {
         self.health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
         let Some(started) = unless_stopped(stop, self.run(Kind::Startup)).await else {
-            tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+            tracing::warn!(target: "kopf.reactor", "Startup activity is only partially executed due to cancellation.");
             return Ok(false);
         };
         started?;
@@ -191,7 +191,7 @@ impl OperatorContext {
         time::timeout(limit, cleaning).await.unwrap_or_else(|_late| {
             let seconds = limit.as_secs_f64();
             tracing::error!(
-                target: "kopf.running",
+                target: "kopf.reactor",
                 "Cleanup handlers took longer than {seconds} s (settings.process.{name}), stopping them."
             );
             Ok(())

@@ -62,10 +62,10 @@ impl Serve<'_> {
         candidates: Candidates,
         stop: &CancellationToken,
     ) -> Result<Option<Replicas>, Failure> {
-        tracing::info!(target: "kopf.authentication", "Initial authentication has been initiated.");
+        tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
         let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(None) };
         let cluster = cluster?;
-        tracing::info!(target: "kopf.authentication", "Initial authentication has finished.");
+        tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
         let live = self.operator.current.get();
         let registry = &live.generation.registry;
         let settings = Arc::clone(&self.settings);

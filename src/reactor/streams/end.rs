@@ -75,7 +75,7 @@ impl Stream {
         let mut all = handlers.changing.iter().chain(&handlers.spawning);
         if all.any(|it| it.requires_finalizer()) {
             tracing::warn!(
-                target: "kopf.watching",
+                target: "kopf.watch",
                 "No handler selects {} any more. Its objects keep the finalizer {} and cannot be deleted: declare a handler \
                  for it to release them.",
                 self.name(),

@@ -162,7 +162,7 @@ impl Stream {
         let factor = 2_u32.saturating_pow(failures.saturating_sub(1));
         let pause = RESTART_PAUSE_MIN.saturating_mul(factor).min(RESTART_PAUSE_MAX);
         tracing::error!(
-            target: "kopf.watching",
+            target: "kopf.watch",
             "Watching {} failed unexpectedly ({failures} times in a row), restarting in {} s: {reason}",
             self.name(),
             pause.as_secs()
@@ -275,9 +275,9 @@ impl Stream {
             return ControlFlow::Continue(());
         }
         let (name, blockers) = (self.name(), pauses.blockers().join(", "));
-        tracing::debug!(target: "kopf.watching", "Pausing the watch-stream for {name} (blockers: {blockers}).");
+        tracing::debug!(target: "kopf.watch", "Pausing the watch-stream for {name} (blockers: {blockers}).");
         self.wait(pauses.until(false), signals).await?;
-        tracing::debug!(target: "kopf.watching", "Resuming the watch-stream for {name}.");
+        tracing::debug!(target: "kopf.watch", "Resuming the watch-stream for {name}.");
         ControlFlow::Continue(())
     }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::ports::ApiError;
 
 /// The log target of streams.
-const TARGET: &str = "kopf.watching";
+const TARGET: &str = "kopf.watch";
 
 /// The interval after which the same failure is logged again if the stream worked in between: otherwise a stream that fails
 /// repeatedly for one reason would fill the log.

@@ -40,7 +40,7 @@ impl Stream {
                 let missed = self.known.end_list();
                 if !missed.is_empty() {
                     tracing::info!(
-                        target: "kopf.watching",
+                        target: "kopf.watch",
                         "{} objects of {} were deleted while they were not watched.",
                         missed.len(),
                         self.name()

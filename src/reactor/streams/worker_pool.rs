@@ -145,7 +145,7 @@ impl WorkerPool {
         if time::timeout(context.settings.queueing.exit_timeout, all_ended).await.is_err() {
             let left = self.workers.len();
             tracing::warn!(
-                target: "kopf.queueing",
+                target: "kopf.queue",
                 "Unprocessed streams left for {left} objects of {}: their handlers are interrupted.",
                 context.resource
             );

@@ -167,7 +167,7 @@ async fn objects_that_are_not_indexed_wait_as_well() {
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_fails_holds_handlers_back_and_everybody_is_told() {
-    let log = LogCapture::of("kopf.indexing");
+    let log = LogCapture::of("kopf.indexes");
     let env = environment(&["a"], &["x"]);
     env.refuse(403, "GET", "/configmaps");
     let operator = Indexed::new(&["kopfexamples", "configmaps"]);
