@@ -49,7 +49,8 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
         };
         let mut plan = load(read, options, scope, (clock, &health_server.health)).await?;
         let (connected, cluster) = oneshot::channel();
-        plan.background = Some(Box::pin(Summary::new(options, &plan).log(cluster)));
+        plan.background =
+            Some(Box::pin(Summary::new(options, &plan.first, &plan.identity).log(cluster)));
         let target = options.cluster.clone();
         let connect = connect(target, Some(connected), health_server.health.clone(), clock);
         operate(plan, connect, health_server, signals).await

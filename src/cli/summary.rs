@@ -5,10 +5,10 @@ use tokio::sync::oneshot;
 
 use crate::cli::{
     options::{RunOptions, ScopeOption},
-    run::Plan,
+    scripts::First,
 };
 use crate::cluster::KubeCluster;
-use crate::logic::handlers::handler::Kind;
+use crate::logic::{handlers::handler::Kind, replicas::peering::Identity};
 use crate::ports::Cluster as _;
 
 /// What is known before the operator connects.
@@ -22,8 +22,8 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn new(options: &RunOptions, plan: &Plan) -> Self {
-        let registry = &plan.first.registry;
+    pub(super) fn new(options: &RunOptions, first: &First, identity: &Identity) -> Self {
+        let registry = &first.registry;
         let is_scripted = registry.handlers().iter().any(|it| it.kind == Kind::Login);
         Summary {
             context: if is_scripted { None } else { options.cluster.context_name() },
@@ -31,9 +31,9 @@ impl Summary {
                 ScopeOption::Cluster | ScopeOption::Unsaid => "all namespaces".to_owned(),
                 ScopeOption::Namespaces(patterns) => format!("namespaces {}", patterns.join(", ")),
             },
-            scripts: plan.first.scripts,
+            scripts: first.scripts,
             handlers: registry.handlers().len(),
-            identity: plan.identity.peer.clone(),
+            identity: identity.peer.clone(),
         }
     }
 

@@ -41,52 +41,52 @@ const FILES_IN_CYCLES: usize = 110;
 /// How far a room may be below its budget before the budget must follow.
 const SLACK: usize = 200;
 
-/// Lines of production code, comments included, by room. May only fall: what comes new needs a room of its own, or room made by a cut;
-/// who raises a number says why in the commit.
+/// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a room of its own, or space by a
+/// cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
-    ("call", 1754),
-    ("cli", 6695),
-    ("cluster", 3890),
-    ("features", 8),
-    ("features/daemons", 1613),
-    ("features/indexes", 556),
-    ("features/leadership", 314),
-    ("features/peering", 915),
-    ("features/posting", 236),
-    ("features/probes", 807),
-    ("handling", 1335),
-    ("lib", 120),
-    ("logic", 15),
-    ("logic/access", 1567),
-    ("logic/background", 1104),
-    ("logic/change", 2090),
-    ("logic/configure", 1159),
-    ("logic/discovery", 613),
-    ("logic/generation", 447),
-    ("logic/handlers", 2961),
-    ("logic/object", 2365),
-    ("logic/replicas", 796),
-    ("logic/text", 405),
-    ("ports", 961),
-    ("reactor", 11),
-    ("reactor/generation", 676),
-    ("reactor/object", 4314),
-    ("reactor/observer", 952),
-    ("reactor/operator", 814),
-    ("reactor/streams", 1269),
-    ("scripting", 85),
-    ("scripting/functions", 9369),
-    ("scripting/handles", 1762),
-    ("scripting/host", 530),
-    ("scripting/lua", 5002),
-    ("scripting/rhai", 6085),
-    ("scripting/script", 2286),
-    ("scripting/surface", 2742),
-    ("scripting/values", 1017),
-    ("settings", 544),
-    ("sources", 2170),
-    ("telemetry", 633),
-    ("testing", 1199),
+    ("call", 1800),
+    ("cli", 6900),
+    ("cluster", 4000),
+    ("features", 100),
+    ("features/daemons", 1700),
+    ("features/indexes", 600),
+    ("features/leadership", 400),
+    ("features/peering", 1000),
+    ("features/posting", 300),
+    ("features/probes", 900),
+    ("handling", 1400),
+    ("lib", 200),
+    ("logic", 100),
+    ("logic/access", 1600),
+    ("logic/background", 1200),
+    ("logic/change", 2100),
+    ("logic/configure", 1200),
+    ("logic/discovery", 700),
+    ("logic/generation", 500),
+    ("logic/handlers", 3000),
+    ("logic/object", 2400),
+    ("logic/replicas", 800),
+    ("logic/text", 500),
+    ("ports", 1000),
+    ("reactor", 100),
+    ("reactor/generation", 700),
+    ("reactor/object", 4400),
+    ("reactor/observer", 1000),
+    ("reactor/operator", 900),
+    ("reactor/streams", 1300),
+    ("scripting", 100),
+    ("scripting/functions", 9400),
+    ("scripting/handles", 1800),
+    ("scripting/host", 600),
+    ("scripting/lua", 5100),
+    ("scripting/rhai", 6100),
+    ("scripting/script", 2300),
+    ("scripting/surface", 2800),
+    ("scripting/values", 1100),
+    ("settings", 600),
+    ("sources", 2200),
+    ("telemetry", 700),
+    ("testing", 1200),
 ];
 
 /// The room of a file: `logic/text`, `cluster`, or `lib` for the files directly in `src`.
@@ -99,6 +99,11 @@ fn room(path: &Path) -> String {
         [room, _, ..] if is_split => format!("{module}/{room}"),
         _ => (*module).to_owned(),
     }
+}
+
+/// Returns the budget of a room with this number of lines.
+fn hundreds(lines: usize) -> usize {
+    lines.div_ceil(100) * 100
 }
 
 /// Lines of a file that are no test.
@@ -189,8 +194,10 @@ fn no_room_exceeds_its_budget() {
     wrong.extend(
         gone.map(|(room, _)| format!("there is no src/{room} any more: remove its budget")),
     );
-    let table: Vec<_> =
-        rooms.iter().map(|(room, lines)| format!("    (\"{room}\", {lines}),")).collect();
+    let table: Vec<_> = rooms
+        .iter()
+        .map(|(room, lines)| format!("    (\"{room}\", {}),", hundreds(*lines)))
+        .collect();
     assert!(wrong.is_empty(), "{}\nAs it is now:\n{}", wrong.join("\n"), table.join("\n"));
 }
 
