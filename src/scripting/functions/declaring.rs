@@ -226,7 +226,7 @@ pub(crate) fn negate(call: &Call<'_>) -> Outcome {
 }
 
 fn callback(call: &Call<'_>, value: Option<&dyn Argument>) -> Result<Callback, Failed> {
-    if let Some(Filter(Part::Callback(callback))) = value.and_then(|it| it.filter()) {
+    if let Some(Filter(Part::Callback(callback))) = value.and_then(Argument::filter) {
         return Ok(callback);
     }
     let function = value.map(|it| it.function(false)).transpose()?.flatten();

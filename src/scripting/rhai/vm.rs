@@ -117,7 +117,7 @@ impl Vm {
             // The limits of this call hold for the top level too, and are told as such.
             control::overdue().map_or_else(
                 || Raised::of_host(format!("the script could not start afresh: {}", error.message)),
-                |abort| errors::aborted(abort),
+                errors::aborted,
             )
         })?;
         let mut state = self.state.lock();

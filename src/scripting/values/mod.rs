@@ -43,7 +43,11 @@ impl Filter {
             Argument::Marker(Marker::Present) => "kopf.PRESENT",
             Argument::Marker(Marker::Absent) => "kopf.ABSENT",
             Argument::Marker(Marker::Everything) => "kopf.EVERYTHING",
-            _ => "a combination of functions",
+            Argument::Absent
+            | Argument::Value(_)
+            | Argument::Callback(_)
+            | Argument::List(_)
+            | Argument::Map(_) => "a combination of functions",
         }
     }
 }
