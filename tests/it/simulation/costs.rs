@@ -41,27 +41,27 @@ struct Count {
     calls: u64,
     /// What could have cost calls before the first one.
     before: u64,
-    /// The version of the code of the last call.
-    code: u64,
-    /// How often it differed from that of the call before.
+    /// How often the code had been edited before the last call.
     edits: u64,
+    /// How many calls were the first ones after an edit.
+    edited: u64,
 }
 
 impl Count {
-    fn new(before: u64, code: u64) -> Self {
-        Count { calls: 0, before, code, edits: 0 }
+    fn new(before: u64, edits: u64) -> Self {
+        Count { calls: 0, before, edits, edited: 0 }
     }
 
-    /// Counts one more call with this code.
-    fn add(&mut self, code: u64) {
+    /// Counts one more call after so many edits.
+    fn add(&mut self, edits: u64) {
         self.calls += 1;
-        self.edits += u64::from(self.code != code);
-        self.code = code;
+        self.edited += u64::from(self.edits != edits);
+        self.edits = edits;
     }
 
     /// Returns what could cost calls since the first one.
     fn faults(&self, costs: u64) -> u64 {
-        costs - self.before + self.edits
+        costs - self.before + self.edited
     }
 }
 
@@ -87,19 +87,19 @@ impl Costs {
     /// Counts a call for the cause with this number. Returns the rules that it breaks: the same attempt is made again, or there
     /// are too many of them.
     pub(super) fn call(&mut self, call: &Call, cause: u64) -> (bool, Option<String>) {
-        let Call { process, id, uid, retry, code, .. } = call;
+        let Call { process, id, uid, retry, edits, .. } = call;
         let name = uid.split('.').next().unwrap_or_default().to_owned();
         let rejections = self.rejections.get(&(name, id.clone())).copied().unwrap_or_default();
         let attempt = (*process, id.clone(), uid.clone(), cause, *retry);
-        let attempts = self.attempts.entry(attempt).or_insert(Count::new(rejections, *code));
-        attempts.add(*code);
+        let attempts = self.attempts.entry(attempt).or_insert(Count::new(rejections, *edits));
+        attempts.add(*edits);
         let is_repeated = attempts.calls > 1 + attempts.faults(rejections);
         let ends = u64::try_from(self.ends.len()).expect("a small number");
         // A call of a process that ends at this moment: its end can cost this call.
         let is_ending = u64::from(self.ends.contains(process));
-        let first = Count::new(rejections + ends - is_ending, *code);
+        let first = Count::new(rejections + ends - is_ending, *edits);
         let count = self.calls.entry((id.clone(), uid.clone(), cause)).or_insert(first);
-        count.add(*code);
+        count.add(*edits);
         let planned = planned(&self.planned[uid], id);
         let (calls, faults) = (count.calls, count.faults(rejections + ends));
         let is_too_often = calls > 1 + planned + faults;

@@ -41,8 +41,8 @@ pub(super) struct Call {
     /// `spec.x` of the object that it was called with.
     pub(super) x: u64,
     pub(super) retry: u64,
-    /// The version of the code of the handler; an edit of a script changes only a daemon.
-    pub(super) code: u64,
+    /// How often the code of the handler had been edited. Scripts only have edits of a daemon.
+    pub(super) edits: u64,
     pub(super) at: Duration,
     /// `None`: it runs, or its process was killed.
     pub(super) ended: Option<Ending>,
@@ -71,7 +71,7 @@ impl Call {
             uid,
             x,
             retry,
-            code: 0,
+            edits: 0,
             at: Duration::ZERO,
             ended: None,
             is_undone: false,

@@ -41,7 +41,7 @@ pub(super) struct Natives {
     pub(super) history: History,
     pub(super) process: u64,
     /// The version of the script.
-    pub(super) code: u64,
+    pub(super) version: u64,
     pub(super) clock: Clock,
 }
 
@@ -54,11 +54,17 @@ pub(super) fn result(uid: &str, x: u64) -> Value {
 const DECLARED: [&str; 10] =
     ["made", "retried", "parent", "marked", "changed", "also", "gone", "once", "stays", "tick"];
 
-/// Returns the version of the code of a handler in this version of the script: each edit changes two of them, the one that the edit
-/// before has changed, and the next one. A sub-handler changes with its parent.
-fn version(id: &str, code: u64) -> u64 {
-    let edited = usize::try_from(code).expect("a small number") % DECLARED.len();
-    if id.split('.').next() == Some(DECLARED[edited]) { code + 1001 } else { 1000 }
+/// Returns the code of a handler in this version of the script: each edit changes two of them, the one that the edit before has changed,
+/// which becomes what it was, and the next one. A sub-handler changes with its parent.
+fn code_of(id: &str, version: u64) -> u64 {
+    let edited = usize::try_from(version).expect("a small number") % DECLARED.len();
+    if id.split('.').next() == Some(DECLARED[edited]) { version + 1001 } else { 1000 }
+}
+
+/// Returns how often the code of a handler has been edited up to this version.
+fn edits_of(id: &str, version: u64) -> u64 {
+    let is_edit = |it: &u64| code_of(id, *it) != code_of(id, *it - 1);
+    u64::try_from((1..=version).filter(is_edit).count()).expect("a small number")
 }
 
 impl Natives {
@@ -81,7 +87,7 @@ impl Natives {
         ];
         // Otherwise each load would make functions with other code.
         for (handler, id) in handlers.iter_mut().zip(DECLARED) {
-            handler.code = version(id, self.code);
+            handler.code = code_of(id, self.version);
         }
         handlers
     }
@@ -134,7 +140,7 @@ impl Natives {
 
     fn begin(&self, id: &str, object: &Subject, retry: u64) -> usize {
         let mut call = Call::new(self.process, id, (&object.uid, object.x), retry);
-        call.code = version(id, self.code);
+        call.edits = edits_of(id, self.version);
         self.history.begin(call)
     }
 

@@ -166,7 +166,7 @@ impl Operators {
             scripts: self.scripts.clone(),
             history: self.history.clone(),
             process,
-            code: self.code,
+            version: self.code,
             clock: self.env.clock,
         }
     }
