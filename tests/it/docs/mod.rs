@@ -1,4 +1,4 @@
 //! The documentation: what it claims and what it shows.
 
 mod compatibility;
-mod documentation;
+pub(crate) mod documentation;

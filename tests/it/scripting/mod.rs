@@ -2,7 +2,7 @@
 
 mod border;
 mod generations;
-mod lua;
+pub(crate) mod lua;
 mod modules;
 mod rhai;
 mod stubs;
