@@ -62,8 +62,8 @@ pub struct KubeCluster {
 }
 
 impl KubeCluster {
-    /// Connects with the login, or else the kubeconfig (of the overrides, `KUBECONFIG` or `~/.kube/config`), or the service account of
-    /// the pod.
+    /// Connects with the login, or else the kubeconfig (of the overrides, `KUBECONFIG` or `~/.kube/config`), or the service account
+    /// of the pod.
     ///
     /// Sends no request yet: an unreachable server is detected by the first request.
     ///

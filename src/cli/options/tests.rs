@@ -217,7 +217,7 @@ fn errors_of_wrong_values_name_their_source() {
     );
     assert_eq!(
         told(&[], &[], "log-format: xml"),
-        "error: kopf.yaml:1: log-format is 'xml', which is unknown\nhint: use one of: plain, full, json"
+        "error: kopf.yaml:1: log-format is 'xml', which is unknown\nhint: use one of: plain, full, kopf, json"
     );
     assert_eq!(
         told(&[], &[], "namespace: a\nall-namespaces: true"),

@@ -2,7 +2,8 @@
 //! active.
 //!
 //! There is one [`Member`] per peering object. `logic/replicas/peering/` decides; the members add and remove blockers in
-//! [`Pauses`], which streams and daemons follow. No error ends a member: each error is logged once, and the request is retried.
+//! [`Pauses`](crate::ports::Pauses), which streams and daemons follow. No error ends a member: each error is logged once, and the
+//! request is retried.
 
 mod command;
 mod common;

@@ -41,8 +41,8 @@ const FILES_IN_CYCLES: usize = 110;
 /// How far a room may be below its budget before the budget must follow.
 const SLACK: usize = 200;
 
-/// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a room of its own, or space by a
-/// cut; who raises a number says why in the commit.
+/// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a room of its own, or space
+/// by a cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 1800),
     ("cli", 6900),
