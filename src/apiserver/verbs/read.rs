@@ -140,8 +140,8 @@ impl Page {
 /// A token says where the next page begins: after this object, in this state. It is the one of the real server.
 fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
     let start = match &scope.namespace {
-        None if scope.view.kind.def.namespaced => format!("{namespace}/{name}\0"),
-        None | Some(_) => format!("{name}\0"),
+        None if scope.view.kind.def.namespaced => format!("/{namespace}/{name}\0"),
+        None | Some(_) => format!("/{name}\0"),
     };
     let token = json!({ "v": TOKEN_VERSION, "rv": revision, "start": start });
     BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
@@ -158,13 +158,12 @@ fn place(token: &str, scope: &Scope) -> Result<(u64, Place), String> {
     })?;
     let text = |field| token.get(field).and_then(Value::as_str).unwrap_or_default();
     if text("v") != TOKEN_VERSION {
-        let version = go::quote(text("v"));
-        return Err(format!("server does not recognize this encoded version {version}"));
+        return Err(format!("server does not recognize this encoded version {}", text("v")));
     }
     let revision = token.get("rv").and_then(Value::as_u64).filter(|it| *it > 0);
     let revision =
         revision.ok_or("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")?;
-    let start = text("start");
+    let start = text("start").trim_start_matches('/');
     if start.is_empty() {
         return Err("encoded start key empty (version meta.k8s.io/v1)".into());
     }
@@ -187,7 +186,7 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
         after: after.filter(|_| !initial),
         timeout: asked.timeout,
         bookmarks: call.shared.bookmarks.filter(|_| bookmarks),
-        initial_end: initial && bookmarks,
+        initial_end: bookmarks && (initial || asked.version.is_none()),
     };
     Ok(Reply::Watch(Box::new(Watch::open(
         Arc::clone(call.shared),

@@ -26,9 +26,7 @@ pub(super) static SECRETS: Layout =
     });
 
 pub(super) static SERVICE_ACCOUNTS: Layout =
-    Layout::new(&[Column::NAME, Column::text("Secrets"), Column::AGE], |row| {
-        vec![row.name(), row.count("/secrets").into(), row.age()]
-    });
+    Layout::new(&[Column::NAME, Column::AGE], |row| vec![row.name(), row.age()]);
 
 pub(super) static NAMESPACES: Layout =
     Layout::new(&[Column::NAME, Column::text("Status"), Column::AGE], |row| {

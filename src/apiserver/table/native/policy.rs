@@ -66,14 +66,22 @@ pub(super) static DISRUPTION_BUDGETS: Layout = Layout::new(
 );
 
 pub(super) static PRIORITY_CLASSES: Layout = Layout::new(
-    &[Column::NAME, Column::number("Value"), Column::flag("Global-Default"), Column::AGE],
+    &[
+        Column::NAME,
+        Column::number("Value"),
+        Column::flag("Global-Default"),
+        Column::AGE,
+        Column::text("PreemptionPolicy"),
+    ],
     |row| {
-        vec![row.name(), row.number("/value").into(), row.flag("/globalDefault").into(), row.age()]
+        let policy = row.text("/preemptionPolicy").into();
+        let (value, default) = (row.number("/value").into(), row.flag("/globalDefault").into());
+        vec![row.name(), value, default, row.age(), policy]
     },
 );
 
 pub(super) static QUOTAS: Layout = Layout::new(
-    &[Column::NAME, Column::AGE, Column::text("Request"), Column::text("Limit")],
+    &[Column::NAME, Column::text("Request"), Column::text("Limit"), Column::AGE],
     |row| {
         let hard = row.get("/status/hard").and_then(Value::as_object).into_iter().flatten();
         let hard: BTreeMap<&String, &Value> = hard.collect();
@@ -86,7 +94,7 @@ pub(super) static QUOTAS: Layout = Layout::new(
             });
             Value::from(join(shown, ", "))
         };
-        vec![row.name(), row.age(), show(false), show(true)]
+        vec![row.name(), show(false), show(true), row.age()]
     },
 );
 
