@@ -81,7 +81,8 @@ fn merge_items(
             if own == other {
                 merged.push(of_both(other, config));
                 done.insert(other);
-                (left.next(), right.next());
+                left.next();
+                right.next();
                 next = shared.pop_front();
                 continue;
             }

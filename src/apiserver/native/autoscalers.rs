@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers: stored as `autoscaling/v2`, and served as `autoscaling/v1` too.
+//! `HorizontalPodAutoscaler`s: stored as `autoscaling/v2`, and served as `autoscaling/v1` too.
 //!
 //! The older version knows one metric, the utilization of the CPU. Other metrics and the behavior are kept in its annotations.
 
@@ -90,6 +90,9 @@ fn to_v2(it: &mut Value) {
             let current = json!({ "averageUtilization": it });
             json!([{ "type": "Resource", "resource": { "name": "cpu", "current": current } }])
         });
+        if status.get("currentReplicas") == Some(&json!(0)) {
+            status.shift_remove("currentReplicas");
+        }
         status.insert("currentMetrics".into(), measured.unwrap_or_default());
     }
 }

@@ -99,22 +99,30 @@ impl Walk {
         let Value::Object(given) = value else {
             return Err(scalar::unexpected("an object", value, path));
         };
-        let mut given = std::mem::take(given);
+        let given = std::mem::take(given);
         let mut kept = Map::new();
         let start = path.len();
-        for field in &known.fields {
-            let child = given.shift_remove(field.name).unwrap_or(Value::Null);
-            push_field(path, field.name);
-            let child = self.field(field, child, path, depth);
-            path.truncate(start);
-            if let Some(child) = child? {
-                kept.insert(field.name.into(), child);
+        let mut decoded = Map::new();
+        for (name, child) in given {
+            push_field(path, &name);
+            match known.fields.iter().find(|it| it.name == name) {
+                Some(field) if !child.is_null() => {
+                    if let Some(child) = self.field(field, child, path, depth)? {
+                        decoded.insert(name, child);
+                    }
+                }
+                Some(_) => {}
+                None => self.unknown.push(path.clone()),
             }
-        }
-        for name in given.keys() {
-            push_field(path, name);
-            self.unknown.push(path.clone());
             path.truncate(start);
+        }
+        // Missing and null fields get their zero values; those that were dropped as empty do not come back.
+        for field in &known.fields {
+            let child = match decoded.shift_remove(field.name) {
+                Some(child) => Some(child),
+                None => self.absent(field, path, depth)?,
+            };
+            kept.extend(child.map(|it| (field.name.to_owned(), it)));
         }
         *value = Value::Object(kept);
         Ok(())

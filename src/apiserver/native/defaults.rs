@@ -499,7 +499,18 @@ fn others(group: &str, name: &str, it: &mut Fields) {
                 put(it, "reinvocationPolicy", "Never");
             }
         }
-        ("admissionregistration", "RuleWithOperations") => put(it, "scope", "*"),
+        (
+            "admissionregistration",
+            "ValidatingAdmissionPolicySpec" | "MutatingAdmissionPolicySpec",
+        ) => put(it, "failurePolicy", "Fail"),
+        ("admissionregistration", "MatchResources") => {
+            put(it, "matchPolicy", "Equivalent");
+            put(it, "namespaceSelector", json!({}));
+            put(it, "objectSelector", json!({}));
+        }
+        ("admissionregistration", "NamedRuleWithOperations" | "RuleWithOperations") => {
+            put(it, "scope", "*");
+        }
         ("admissionregistration", "ServiceReference") => put(it, "port", 443),
         ("autoscaling", "HorizontalPodAutoscalerSpec") => autoscaler(it),
         ("flowcontrol", "FlowSchemaSpec") => put_number(it, "matchingPrecedence", 1000),

@@ -92,9 +92,9 @@ pub(super) fn token(mut it: Value) -> Result<Value, Refusal> {
 }
 
 /// `SelfSubjectReview`: nobody has to say who they are, and everybody may do everything.
-pub(super) fn own_user(mut it: Value) -> Result<Value, Refusal> {
+pub(super) fn own_user(mut it: Value) -> Value {
     let groups = ["system:masters", "system:authenticated"];
     let user = json!({ "username": "system:admin", "groups": groups });
     object::put(&mut it, "status", Some(json!({ "userInfo": user })));
-    Ok(it)
+    it
 }

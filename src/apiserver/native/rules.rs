@@ -287,7 +287,7 @@ rules! {
         check: check::plain,
         created: |it| lifecycle::fresh("io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService", it),
     }
-    OWN_USER = "io.k8s.api.authentication.v1.SelfSubjectReview" { review: Some(reviews::own_user) }
+    OWN_USER = "io.k8s.api.authentication.v1.SelfSubjectReview" { review: Some(|it| Ok(reviews::own_user(it))) }
     SIGNING_REQUEST = "io.k8s.api.certificates.v1.CertificateSigningRequest" {
         created: |it| lifecycle::fresh("io.k8s.api.certificates.v1.CertificateSigningRequest", it),
         check: check::plain,

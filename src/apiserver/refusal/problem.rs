@@ -19,6 +19,8 @@ pub(crate) enum ProblemKind {
     Required(String),
     /// The value, and why it is refused (may be empty).
     Invalid(Value, String),
+    /// Why a value is refused that is not shown.
+    Refused(String),
     /// The value, and what would be accepted.
     NotSupported(Value, Vec<String>),
     Duplicate(Value),
@@ -72,7 +74,7 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
-            ProblemKind::Invalid(..) => "FieldValueInvalid",
+            ProblemKind::Invalid(..) | ProblemKind::Refused(_) => "FieldValueInvalid",
             ProblemKind::NotSupported(..) => "FieldValueNotSupported",
             ProblemKind::Duplicate(_) => "FieldValueDuplicate",
             ProblemKind::NotFound(_) => "FieldValueNotFound",
@@ -93,7 +95,10 @@ impl Problem {
         match &self.kind {
             ProblemKind::Required(detail) if detail.is_empty() => "Required value".into(),
             ProblemKind::Required(detail) => format!("Required value: {detail}"),
-            ProblemKind::Invalid(value, detail) => with("Invalid value", value, detail),
+            ProblemKind::Invalid(value, detail) | ProblemKind::TypeInvalid(value, detail) => {
+                with("Invalid value", value, detail)
+            }
+            ProblemKind::Refused(detail) => format!("Invalid value: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
                 let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
@@ -109,7 +114,6 @@ impl Problem {
             ProblemKind::TooMany(count, most) => {
                 format!("Too many: {count}: must have at most {most} {}", several(*most, "item"))
             }
-            ProblemKind::TypeInvalid(value, detail) => with("Invalid value", value, detail),
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
         }
     }

@@ -76,11 +76,11 @@ impl<'de> Visitor<'de> for Reading<'_> {
     }
 
     fn visit_u64<E: serde::de::Error>(self, it: u64) -> Result<Value, E> {
-        settled(Number::from(it)).ok_or_else(|| E::custom("number out of range"))
+        Ok(settled(Number::from(it)))
     }
 
     fn visit_f64<E: serde::de::Error>(self, it: f64) -> Result<Value, E> {
-        let number = Number::from_f64(it).and_then(settled);
+        let number = Number::from_f64(it).map(settled);
         number.ok_or_else(|| E::custom("number out of range"))
     }
 
@@ -123,8 +123,8 @@ impl<'de> Visitor<'de> for Reading<'_> {
     }
 }
 
-fn settled(number: Number) -> Option<Value> {
-    Some(whole(&number).unwrap_or(number).into())
+fn settled(number: Number) -> Value {
+    whole(&number).unwrap_or(number).into()
 }
 
 /// Reads a JSON text that this server wrote. What it accepts has up to [`DEPTH_MAX`] levels, and its own texts have some more

@@ -27,9 +27,11 @@ impl ListOptions {
         let next = query.text("continue").map(String::from);
         check_match(query, watch)?;
         let version = query.text("resourceVersion").map(version).transpose();
-        let version = version.map_err(|it| match watch {
-            true => it,
-            false => Refusal::bad_request(format!("invalid resource version: {}", it.message)),
+        let version = version.map_err(|it| {
+            if watch {
+                return it;
+            }
+            Refusal::bad_request(format!("invalid resource version: {}", it.message))
         })?;
         if next.is_some() && !watch && version.is_some_and(|it| it > 0) {
             let why = "specifying resource version is not allowed when using continue";

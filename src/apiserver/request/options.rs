@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// What is done about unknown and repeated fields.
-const VALIDATIONS: [&str; 3] = ["Ignore", "Strict", "Warn"];
+const VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
 /// What a write is: each kind has its own name in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

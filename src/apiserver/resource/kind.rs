@@ -37,6 +37,8 @@ pub(crate) struct Version {
     pub(crate) without_status: bool,
     /// The schema of the version that objects are stored in, if not all versions have the same.
     pub(crate) stored: Option<Arc<Schema>>,
+    /// Fields beside the name and the namespace that lists can be narrowed by: `spec.size`.
+    pub(crate) selectable: Vec<String>,
     /// What clients of a deprecated version are told.
     pub(crate) warning: Option<String>,
     /// Whether its CRD is being deleted.

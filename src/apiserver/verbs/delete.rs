@@ -44,12 +44,12 @@ const CHILDLESS: &str = "events";
 pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let options = Options::parse(call.ask, &call.query)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
-    let found = || call.shared.store().get(&key).ok_or_else(|| Refusal::not_found(def, name));
-    options.check(def, identity(&*found()?))?;
-    ask(call, &options, &key).await?;
     if key.resource == JOBS && options.propagation.is_none() {
         call.warnings.lock().push(PRESERVED.into());
     }
+    let found = || call.shared.store().get(&key).ok_or_else(|| Refusal::not_found(def, name));
+    options.check(def, identity(&*found()?))?;
+    ask(call, &options, &key).await?;
     // Webhooks take their time.
     options.check(def, identity(&*found()?))?;
     let mut store = call.shared.store();

@@ -83,8 +83,8 @@ impl Call<'_> {
         match self.query.text("fieldValidation") {
             Some("Ignore") => Ok(()),
             Some("Strict") if !faults.is_empty() => {
-                let text = faults.join(", ");
-                Err(Refusal::bad_request(format!("strict decoding error: {text}")))
+                let why = format!("strict decoding error: {}", faults.join(", "));
+                Err(Refusal::undecodable(&self.view.kind.def.kind, &self.view.version, &why))
             }
             _ => {
                 let mut warnings = self.warnings.lock();

@@ -34,7 +34,9 @@ pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
     let kind = &call.view.kind;
     let own = kind.native.map_or(&[][..], |it| it.fields).iter().map(|(name, _)| *name);
-    let selectable = Selectable::new(&kind.def, own);
+    let custom = kind.versions.get(&call.view.version).map(|it| it.selectable.as_slice());
+    let custom = custom.unwrap_or_default().iter().map(String::as_str);
+    let selectable = Selectable::new(&kind.def, own.chain(custom));
     let mut selector = Selector::parse_for(&call.query, &selectable)?;
     // Old clients watch single objects by their paths.
     if let Some(name) = call.target.name.as_deref() {
@@ -186,7 +188,7 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
         after: after.filter(|_| !initial),
         timeout: asked.timeout,
         bookmarks: call.shared.bookmarks.filter(|_| bookmarks),
-        initial_end: bookmarks && (initial || asked.version.is_none()),
+        initial_end: bookmarks && (initial || after.is_none()),
     };
     Ok(Reply::Watch(Box::new(Watch::open(
         Arc::clone(call.shared),

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers, as `autoscaling/v2` has them.
+//! `HorizontalPodAutoscaler`s, as `autoscaling/v2` has them.
 
 use super::{Problems, Spot, meta, names, obey};
 use crate::refusal::Problem;
@@ -59,6 +59,8 @@ fn metric(out: &mut Problems, it: &Spot<'_>) {
         return;
     }
     if !METRICS.contains(&kind.text()) {
+        // As a type, and as the source that the type should name.
+        out.push(kind.unsupported(&METRICS));
         out.push(kind.unsupported(&METRICS));
         return;
     }

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Problems, Spot, immutable, meta, names, not_negative, one_of, pods, status};
+use super::{
+    Problems, Spot, immutable, maybe_one_of, meta, names, not_negative, one_of, pods, status,
+};
 use crate::{object, refusal::Problem};
 
 pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
@@ -27,6 +29,8 @@ pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
     if let Some(old) = old {
         let old = Spot::root(old).get("spec");
         immutable(&mut out, &spec.get("completions"), &old.get("completions"));
+        immutable(&mut out, &spec.get("completionMode"), &old.get("completionMode"));
+        immutable(&mut out, &spec.get("podReplacementPolicy"), &old.get("podReplacementPolicy"));
         if selector.value != old.get("selector").value {
             out.push(selector.invalid("field is immutable"));
         }
@@ -83,6 +87,19 @@ fn spec(out: &mut Problems, it: &Spot<'_>) {
     ] {
         not_negative(out, &it.get(field));
     }
+    let mode = it.get("completionMode");
+    maybe_one_of(out, &mode, &["NonIndexed", "Indexed"]);
+    let per_index = it.get("backoffLimitPerIndex");
+    not_negative(out, &per_index);
+    if per_index.is_set() && mode.text() != "Indexed" {
+        out.push(per_index.invalid("requires indexed completion mode"));
+    }
+    let completions = it.get("completions");
+    if mode.text() == "Indexed" && !completions.is_set() {
+        out.push(completions.required("when completion mode is Indexed"));
+    }
+    let replacement = it.get("podReplacementPolicy");
+    maybe_one_of(out, &replacement, &["Failed", "TerminatingOrFailed"]);
     pods::template(out, &it.get("template"));
     let policy = it.get("template").get("spec").get("restartPolicy");
     match policy.text() {
@@ -96,10 +113,18 @@ pub(in crate::native) fn cron_job(new: &Value, old: Option<&Value>) -> Problems 
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let schedule = spec.get("schedule");
+    let has_zone = schedule.text().starts_with("TZ=") || schedule.text().starts_with("CRON_TZ=");
     if schedule.is_empty() {
         out.push(schedule.required(""));
+    } else if has_zone && old.is_none() {
+        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        out.push(schedule.invalid(detail));
     } else if let Err(detail) = self::schedule(schedule.text()) {
         out.push(schedule.invalid(detail));
+    }
+    let zone = spec.get("timeZone");
+    if zone.is_set() && jiff::tz::TimeZone::get(zone.text()).is_err() {
+        out.push(zone.invalid(format!("unknown time zone {}", zone.text())));
     }
     not_negative(&mut out, &spec.get("startingDeadlineSeconds"));
     one_of(&mut out, &spec.get("concurrencyPolicy"), &["Allow", "Forbid", "Replace"]);

@@ -29,7 +29,7 @@ pub(in crate::native) fn validating(new: &Value, old: Option<&Value>) -> Problem
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         for it in [&validations, &annotations] {
-            out.push(it.required("validations or auditAnnotations must be specified"));
+            out.push(it.required("validations or auditAnnotations must contain at least one item"));
         }
     }
     for it in validations.items() {
@@ -48,7 +48,7 @@ pub(in crate::native) fn validating_binding(new: &Value, old: Option<&Value>) ->
     }
     let actions = spec.get("validationActions");
     if actions.is_empty() {
-        out.push(actions.required(""));
+        out.push(actions.required("at least one validation action is required"));
     }
     for it in actions.items() {
         if !ACTIONS.contains(&it.text()) {

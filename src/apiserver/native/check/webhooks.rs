@@ -32,6 +32,14 @@ fn hook(out: &mut Problems, it: &Spot<'_>) {
     for rule in it.get("rules").items() {
         self::rule(out, &rule);
     }
+    for condition in it.get("matchConditions").items() {
+        for field in ["expression", "name"] {
+            let it = condition.get(field);
+            if it.text().trim().is_empty() {
+                out.push(it.required(""));
+            }
+        }
+    }
     maybe_one_of(out, &it.get("failurePolicy"), &["Fail", "Ignore"]);
     maybe_one_of(out, &it.get("matchPolicy"), &["Equivalent", "Exact"]);
     let effects = it.get("sideEffects");

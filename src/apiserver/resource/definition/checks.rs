@@ -206,6 +206,12 @@ impl<'a> Spec<'a> {
         }
     }
 
+    /// The schema of a version, wherever it stands.
+    fn schema_of(&self, version: &Value) -> Value {
+        let wrapper = version.get("schema").or(self.get("validation"));
+        wrapper.and_then(|it| it.get("openAPIV3Schema")).cloned().unwrap_or_default()
+    }
+
     /// Whether the status of a version is a subresource.
     fn status_of(&self, version: &Value) -> bool {
         let own = self.versions().any(|it| it.get("subresources").is_some());
@@ -235,6 +241,7 @@ impl<'a> Spec<'a> {
                 openapi::check(wrapper, strictness, &format!("{path}.schema"), found);
             }
             subresources(version.get("subresources"), &format!("{path}.subresources"), found);
+            selectable(version, &self.schema_of(version), &path, found);
             let at = format!("{path}.additionalPrinterColumns");
             columns(version.get("additionalPrinterColumns"), &at, found);
         }
@@ -491,5 +498,31 @@ fn preserve(spec: &Spec<'_>, old: Option<&Value>, found: &mut Vec<Problem>) {
     if spec.preserves() && before != Some(&Value::Bool(true)) {
         let text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         found.push(Problem::invalid("spec.preserveUnknownFields", true, text));
+    }
+}
+
+/// Fields that lists can be narrowed by: strings, booleans and integers of the schema.
+fn selectable(version: &Value, schema: &Value, path: &str, found: &mut Vec<Problem>) {
+    // All versions together have them at the top.
+    let at = if version.get("schema").is_some() {
+        format!("{path}.selectableFields")
+    } else {
+        "spec.selectableFields".into()
+    };
+    for (index, it) in structure::several(version, "selectableFields").enumerate() {
+        let json_path = structure::text(it, "jsonPath");
+        let mut node = Some(schema);
+        for name in json_path.split('.').skip(1) {
+            node = node.and_then(|it| it.get("properties")?.get(name));
+        }
+        let detail = match node.map(|it| structure::text(it, "type")) {
+            None => "is an invalid path: does not refer to a valid field",
+            Some("string" | "boolean" | "integer") => continue,
+            Some(_) => {
+                "must point to a field of type string, boolean or integer. Enum string fields and strings with \
+                 formats are allowed."
+            }
+        };
+        found.push(Problem::invalid(format!("{at}[{index}].jsonPath"), json_path, detail));
     }
 }

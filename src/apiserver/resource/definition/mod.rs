@@ -135,6 +135,9 @@ fn version(version: &Value, preserves: bool) -> Version {
         schema: schema.filter(|_| !preserves),
         raw_schema: raw,
         rules,
+        selectable: structure::several(version, "selectableFields")
+            .map(|it| structure::text(it, "jsonPath").trim_start_matches('.').to_owned())
+            .collect(),
         columns: columns.into_iter().flatten().map(column).collect(),
         scale: version.pointer("/subresources/scale").filter(|it| it.is_object()).map(scale),
         ..Version::default()

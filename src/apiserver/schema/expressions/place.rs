@@ -102,7 +102,7 @@ impl Place {
             "FieldValueForbidden" => ProblemKind::Forbidden(text),
             "FieldValueRequired" => ProblemKind::Required(text),
             "FieldValueDuplicate" => ProblemKind::Duplicate(kind.into()),
-            _ => ProblemKind::Invalid(kind.into(), text),
+            _ => ProblemKind::Refused(text),
         };
         Problem::new(path, kind)
     }

@@ -134,12 +134,13 @@ static UNDECODABLE: LazyLock<Regex> = LazyLock::new(|| {
 fn reworded(value: Option<&Value>, key: &str) -> Option<Value> {
     let mut value = value?.clone();
     let masked = || Value::from("<cannot be decoded>");
-    match &mut value {
-        Value::String(text) if key == "message" && UNDECODABLE.is_match(text) => value = masked(),
-        Value::Object(cause) if cause.get("field") == Some(&"patch".into()) => {
-            cause.insert("message".into(), masked());
-        }
-        _ => {}
+    if key == "message" && value.as_str().is_some_and(|it| UNDECODABLE.is_match(it)) {
+        return Some(masked());
+    }
+    if value.get("field") == Some(&"patch".into())
+        && let Some(cause) = value.as_object_mut()
+    {
+        cause.insert("message".into(), masked());
     }
     Some(value)
 }
