@@ -33,7 +33,7 @@ func bodies() {
 		Containers: []core.Container{{
 			Name: "c", Image: "nginx",
 			Resources:      core.ResourceRequirements{Requests: core.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")}},
-			ReadinessProbe: &core.Probe{Handler: core.Handler{HTTPGet: &core.HTTPGetAction{Path: "/", Port: intstr.FromInt(80)}}},
+			ReadinessProbe: &core.Probe{ProbeHandler: core.ProbeHandler{HTTPGet: &core.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}}},
 			Env:            []core.EnvVar{{Name: "A", ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
 		}},
 	}

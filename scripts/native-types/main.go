@@ -1,5 +1,5 @@
 // Prints the facts of the Go types of the native kinds that OpenAPI does not have: which fields are omitted when empty, which are
-// pointers, in which order they are written, their Go names (which decoding errors contain), and their numbers in protobuf.
+// pointers, in which order they are written, their Go names (which protobuf errors contain), and their numbers in protobuf.
 // Run by scripts/native-schemas. `go run -mod=mod . bodies` prints bodies in protobuf and in JSON instead, for tests.
 package main
 
@@ -13,22 +13,25 @@ import (
 	apps "k8s.io/api/apps/v1"
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
-	autoscaling "k8s.io/api/autoscaling/v1"
+	autoscalingold "k8s.io/api/autoscaling/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
 	batch "k8s.io/api/batch/v1"
-	batchbeta "k8s.io/api/batch/v1beta1"
+	certificates "k8s.io/api/certificates/v1"
 	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1beta1"
+	discovery "k8s.io/api/discovery/v1"
 	events "k8s.io/api/events/v1"
+	flowcontrol "k8s.io/api/flowcontrol/v1"
 	networking "k8s.io/api/networking/v1"
 	node "k8s.io/api/node/v1"
-	policy "k8s.io/api/policy/v1beta1"
+	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
+	resource "k8s.io/api/resource/v1"
 	scheduling "k8s.io/api/scheduling/v1"
 	storage "k8s.io/api/storage/v1"
 	crd "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	crdbeta "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
+	registration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 var types = map[string]map[string]interface{}{}
@@ -58,13 +61,13 @@ func code(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "string"
-	case reflect.Bool, reflect.Int32, reflect.Int64, reflect.Float64:
+	case reflect.Bool, reflect.Int32, reflect.Int64, reflect.Float64, reflect.Uint32, reflect.Uint64, reflect.Int:
 		return t.Kind().String()
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return "bytes"
 		}
-		return "[" + strings.TrimPrefix(t.String(), "[]") + "]" + code(t.Elem())
+		return "[]" + code(t.Elem())
 	case reflect.Map:
 		return "{}" + code(t.Elem())
 	case reflect.Ptr:
@@ -115,8 +118,9 @@ func fields(t reflect.Type, prefix, around string) [][]string {
 		}
 		flags := ""
 		for _, o := range tag[1:] {
-			if o == "omitempty" {
-				flags += "?"
+			// Structs are omitted only with `omitzero`.
+			if o == "omitzero" || o == "omitempty" && f.Type.Kind() != reflect.Struct {
+				flags = "?"
 			}
 		}
 		if f.Type.Kind() == reflect.Ptr {
@@ -152,10 +156,11 @@ func main() {
 	}
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionregistration.AddToScheme, apps.AddToScheme, authentication.AddToScheme, authorization.AddToScheme,
-		autoscaling.AddToScheme, batch.AddToScheme, batchbeta.AddToScheme, coordination.AddToScheme, core.AddToScheme,
-		discovery.AddToScheme, events.AddToScheme, networking.AddToScheme, node.AddToScheme, policy.AddToScheme,
-		rbac.AddToScheme, scheduling.AddToScheme, storage.AddToScheme, crd.AddToScheme, crdbeta.AddToScheme,
+		admissionregistration.AddToScheme, apps.AddToScheme, authentication.AddToScheme, authorization.AddToScheme, autoscalingold.AddToScheme,
+		autoscaling.AddToScheme, batch.AddToScheme, certificates.AddToScheme, coordination.AddToScheme, core.AddToScheme,
+		discovery.AddToScheme, events.AddToScheme, flowcontrol.AddToScheme, networking.AddToScheme, node.AddToScheme,
+		policy.AddToScheme, rbac.AddToScheme, resource.AddToScheme, scheduling.AddToScheme, storage.AddToScheme,
+		crd.AddToScheme, registration.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err)

@@ -155,18 +155,14 @@ fn document(shared: &Shared, kinds: &[Arc<Kind>], ask: &Ask) -> Option<Reply> {
     discovery::routes::answer(kinds, &shared.openapi, ask, is_refused)
 }
 
-/// What is above groups knows all its paths, and tells them.
+/// Groups of the server itself know what they do not have.
 fn unknown(shared: &Shared, path: &str) -> Reply {
-    let kinds = kinds(shared);
     let group = path.strip_prefix("/apis/").and_then(|it| it.split('/').next());
-    if kinds.iter().any(|it| it.def.native && Some(it.def.group.as_str()) == group) {
-        // Groups of the server itself know what they do not have.
+    let is_own = |it: &Arc<Kind>| it.def.native && Some(it.def.group.as_str()) == group;
+    if kinds(shared).iter().any(is_own) {
         return Refusal::unknown_resource().into();
     }
-    if group.is_some() || path.starts_with("/api/") {
-        return Reply::unknown_path();
-    }
-    Reply::Document(404, discovery::paths(&kinds))
+    Reply::unknown_path()
 }
 
 /// All served kinds.

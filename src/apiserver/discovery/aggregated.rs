@@ -46,8 +46,8 @@ fn list(kinds: &[Arc<Kind>], groups: &[&str], beta: bool) -> Value {
 
 fn group(kinds: &[Arc<Kind>], name: &str) -> Value {
     let metadata = match name {
-        "" => json!({ "creationTimestamp": null }),
-        name => json!({ "name": name, "creationTimestamp": null }),
+        "" => json!({}),
+        name => json!({ "name": name }),
     };
     let versions = order::versions(kinds, name).into_iter().map(|version| {
         let served = of_version(kinds, name, version);

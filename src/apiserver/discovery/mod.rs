@@ -24,12 +24,12 @@ use crate::resource::kind::Kind;
 pub(crate) fn server_version() -> Value {
     json!({
         "major": "1",
-        "minor": "34",
-        "gitVersion": "v1.34.0",
+        "minor": "36",
+        "gitVersion": "v1.36.3",
         "gitCommit": "",
         "gitTreeState": "clean",
-        "buildDate": "2025-08-27T00:00:00Z",
-        "goVersion": "go1.24.6",
+        "buildDate": "2026-07-15T00:00:00Z",
+        "goVersion": "go1.26.5",
         "compiler": "gc",
         "platform": "linux/amd64",
     })

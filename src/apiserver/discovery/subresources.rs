@@ -27,7 +27,7 @@ pub(crate) fn subresources<'a>(kind: &'a Kind, version: &'a str) -> Vec<Subresou
                 group: if it.version.is_empty() { &def.group } else { it.group },
                 version: if it.version.is_empty() { version } else { it.version },
                 kind: if it.kind.is_empty() { &def.kind } else { it.kind },
-                verbs: it.verbs,
+                verbs: &it.verbs,
             })
             .collect();
         parts.sort_by_key(|it| it.name);

@@ -1,6 +1,6 @@
 //! Puts an applied configuration into an object, and takes out what is not applied any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Map, Value};
 
@@ -44,35 +44,69 @@ pub(super) fn merge(kind: Type<'_>, live: &Value, config: &Value) -> Value {
     }
 }
 
+/// The items of both lists. Those of the configuration keep their order, and those of the live list that are not among them
+/// stay between the same neighbours.
 fn merge_items(
     kind: Type<'_>,
     order: Order<'_>,
     (live, config): (&[Value], &[Value]),
 ) -> Option<Vec<Value>> {
-    let place = |item| Some((kind.element(order, item).ok()?, item));
-    let mut wanted = config.iter().map(place).collect::<Option<BTreeMap<Element, &Value>>>()?;
-    let mut counts: BTreeMap<Element, usize> = BTreeMap::new();
-    for item in live {
-        let count = counts.entry(kind.element(order, item).ok()?).or_default();
+    let elements = |items: &[Value]| -> Option<Vec<Element>> {
+        items.iter().map(|it| kind.element(order, it).ok()).collect()
+    };
+    let (mine, wanted) = (elements(live)?, elements(config)?);
+    let mut counts: BTreeMap<&Element, usize> = BTreeMap::new();
+    for element in &mine {
+        let count = counts.entry(element).or_default();
         *count = count.saturating_add(1);
     }
-    let mut merged = Vec::new();
-    for item in live {
-        let element = kind.element(order, item).ok()?;
-        match (wanted.remove(&element), counts.get(&element)) {
-            (Some(config), Some(1)) => merged.push(merge(kind.items(), item, config)),
-            // Duplicates of what is applied give way to it.
-            (Some(config), _) => {
-                merged.push(config.clone());
-                counts.insert(element, 0);
-            }
-            (None, Some(0)) => {}
-            (None, _) => merged.push(item.clone()),
+    // Duplicates of what is applied give way to it.
+    let of_both = |element: &Element, config: &Value| {
+        let at = mine.iter().position(|it| it == element);
+        match at.and_then(|at| live.get(at)).filter(|_| counts.get(element) == Some(&1)) {
+            Some(live) => merge(kind.items(), live, config),
+            None => config.clone(),
         }
-    }
-    for item in config {
-        if let Some(config) = wanted.remove(&kind.element(order, item).ok()?) {
-            merged.push(config.clone());
+    };
+    let is_wanted: BTreeSet<&Element> = wanted.iter().collect();
+    let mut shared: VecDeque<&Element> =
+        wanted.iter().filter(|it| counts.contains_key(it)).collect();
+    let mut next = shared.pop_front();
+    let mut done: BTreeSet<&Element> = BTreeSet::new();
+    let mut merged = Vec::new();
+    let (mut left, mut right) =
+        (mine.iter().zip(live).peekable(), wanted.iter().zip(config).peekable());
+    while left.peek().is_some() || right.peek().is_some() {
+        if let (Some((own, _)), Some((other, config))) = (left.peek(), right.peek()) {
+            if own == other {
+                merged.push(of_both(other, config));
+                done.insert(other);
+                left.next();
+                right.next();
+                next = shared.pop_front();
+                continue;
+            }
+            if is_wanted.contains(own) && next.is_some_and(|it| it != *own) {
+                left.next();
+                continue;
+            }
+        }
+        if let Some((own, item)) = left.peek() {
+            if !is_wanted.contains(own) {
+                merged.push((*item).clone());
+                left.next();
+                continue;
+            }
+            if done.contains(own) {
+                left.next();
+            }
+        }
+        if let Some((other, config)) = right.next() {
+            merged.push(of_both(other, config));
+            done.insert(other);
+            if next == Some(other) {
+                next = shared.pop_front();
+            }
         }
     }
     Some(merged)

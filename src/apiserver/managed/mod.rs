@@ -104,6 +104,22 @@ pub(crate) fn track(
     store(new, &entries);
 }
 
+/// Gives one field that was written through a subresource to its writer: the replicas of a scale.
+pub(crate) fn hand_over(writer: &Writer<'_>, path: &str, new: &mut Value) {
+    let Some(mut entries) = Entries::read(new) else { return };
+    let elements = path.split('.').filter(|it| !it.is_empty());
+    let elements: Vec<Element> = elements.map(|it| Element::Field(it.into())).collect();
+    let mut field = FieldSet::default();
+    field.insert(&elements);
+    entries.take(&field, None);
+    let id = Id::update(writer.manager, writer.api_version, writer.subresource);
+    let api_version = writer.api_version.to_owned();
+    let empty = Entry { api_version, time: None, fields: FieldSet::default() };
+    entries.0.entry(id).or_insert(empty).fields.extend(field);
+    entries.tidy();
+    store(new, &entries);
+}
+
 /// The entries that an update starts from; nothing if the object is not tracked.
 fn continued(writer: &Writer<'_>, old: &Value, new: &Value) -> Option<Entries> {
     let filled = |it: &Entries| !it.0.is_empty();
@@ -155,12 +171,7 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Value, Refusal> {
     let (kind, zero) = type_of(schema, config);
-    check_config(kind, writer, config)?;
-    if live.is_some_and(|it| it.get("kind") != config.get("kind")) {
-        return Err(Refusal::unclassed(
-            "failed to merge config: expected objects of the same type",
-        ));
-    }
+    check_config(kind, config)?;
     let former = live.and_then(Entries::read).unwrap_or_default();
     let mut entries = former.clone();
     if entries.0.is_empty() && live.is_some() {
@@ -198,7 +209,9 @@ pub(crate) fn apply(
     if let Some(live) = live.filter(|_| same && changes.is_empty() && entries == former) {
         return Ok(live.clone());
     }
-    if let Some(entry) = entries.0.get_mut(&id) {
+    // Who applies what is there already manages it without having written.
+    let is_written = live.is_none() || !changes.is_empty() || !same;
+    if let Some(entry) = entries.0.get_mut(&id).filter(|_| is_written) {
         entry.time = Some(writer.time.into());
     }
     store(&mut merged, &entries);
@@ -240,30 +253,25 @@ fn same_but(
 }
 
 /// Refuses what cannot be applied.
-fn check_config(kind: Type<'_>, writer: &Writer<'_>, config: &Value) -> Result<(), Refusal> {
+fn check_config(kind: Type<'_>, config: &Value) -> Result<(), Refusal> {
     if config.get("metadata").and_then(|it| it.get("managedFields")).is_some_and(|it| !it.is_null())
     {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
-    let version = config.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    if version != writer.api_version {
-        return Err(Refusal::bad_request(format!(
-            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
-            writer.api_version
-        )));
-    }
-    if config.get("kind").and_then(Value::as_str).unwrap_or_default().is_empty() {
-        let (group, version) = version.split_once('/').unwrap_or(("", version));
-        return Err(Refusal::unclassed(format!(
-            "failed to create typed patch object: no corresponding type for {group}/{version}, Kind="
-        )));
-    }
-    let Some(text) = validate::mistakes(kind, config) else { return Ok(()) };
+    let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, given) = (text("/apiVersion"), text("/kind"));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let Some(text_of) = validate::mistakes(kind, config) else { return Ok(()) };
     // The real server takes it for a mistake of its own, and has no reason for it.
     Err(Refusal {
         code: 500,
         reason: "".into(),
-        message: format!("failed to create typed patch object: {text}"),
+        message: format!(
+            "failed to create typed patch object ({}/{}; {}, Kind={given}): {text_of}",
+            text("/metadata/namespace"),
+            text("/metadata/name"),
+            if group.is_empty() { format!("/{version}") } else { api_version.to_owned() },
+        ),
         details: None,
     })
 }

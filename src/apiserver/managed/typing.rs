@@ -7,32 +7,13 @@ use std::{slice, sync::LazyLock};
 use serde_json::{Value, json};
 
 use super::{collect::is_nothing, element::Element};
-use crate::schema::{ListType, Schema, Shape};
+use crate::{
+    native::{self, OBJECT_META},
+    schema::{ListType, Schema, Shape},
+};
 
 /// Deeper values are one field. Bodies are not decoded as deep as this.
 const DEPTH_MAX: usize = 256;
-
-/// The metadata of every object; schemas of CRDs say nothing about it.
-static METADATA: LazyLock<Schema> = LazyLock::new(|| {
-    let text = json!({ "type": "string" });
-    let number = json!({ "type": "integer" });
-    let texts = json!({ "type": "object", "additionalProperties": text });
-    Schema::parse(&json!({ "type": "object", "properties": {
-        "annotations": texts, "labels": texts,
-        "name": text, "generateName": text, "namespace": text, "selfLink": text, "uid": text,
-        "resourceVersion": text, "clusterName": text, "creationTimestamp": text, "deletionTimestamp": text,
-        "generation": number, "deletionGracePeriodSeconds": number,
-        "finalizers": { "type": "array", "items": text, "x-kubernetes-list-type": "set" },
-        "ownerReferences": {
-            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
-            "items": { "type": "object", "properties": {
-                "apiVersion": text, "kind": text, "name": text, "uid": text,
-                "controller": { "type": "boolean" }, "blockOwnerDeletion": { "type": "boolean" },
-            } },
-        },
-        "managedFields": { "type": "array", "items": { "type": "object" } },
-    } }))
-});
 
 static TEXT: LazyLock<Schema> = LazyLock::new(|| Schema::parse(&json!({ "type": "string" })));
 
@@ -110,7 +91,7 @@ impl<'a> Type<'a> {
     pub(super) fn schema(self) -> Option<&'a Schema> {
         match self.node {
             Node::Object(schema) => schema,
-            Node::Metadata => Some(&*METADATA),
+            Node::Metadata => native::definition(OBJECT_META),
             Node::Known(schema) => Some(schema),
             Node::Deduced | Node::Untyped => None,
         }
@@ -163,7 +144,10 @@ impl<'a> Type<'a> {
                 return (self.child(Node::Deduced), Declared::Allowed);
             }
             Node::Untyped => return (self.child(Node::Untyped), Declared::Allowed),
-            Node::Metadata => &*METADATA,
+            Node::Metadata => match native::definition(OBJECT_META) {
+                Some(schema) => schema,
+                None => return (self.child(Node::Deduced), Declared::Allowed),
+            },
             Node::Object(Some(schema)) | Node::Known(schema) => schema,
         };
         if schema.embedded && matches!(self.node, Node::Known(_)) && name == "metadata" {

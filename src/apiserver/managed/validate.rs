@@ -105,7 +105,7 @@ fn type_mistake(kind: Type<'_>, value: &Value) -> Option<String> {
         }
         (Shape::Scalar(Scalar::Text), _) => Some(format!(
             "expected string, got &value.valueUnstructured{{Value:{}}}",
-            go::source(value)
+            go::json(value)
         )),
     }
 }

@@ -14,7 +14,7 @@ static PLAIN: LazyLock<Value> = LazyLock::new(|| json!({}));
 
 /// The groups of native kinds that do not end in `.k8s.io`.
 const SHORT_GROUPS: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
-const LONG_GROUPS: [&str; 16] = [
+const LONG_GROUPS: [&str; 17] = [
     "admissionregistration",
     "apiextensions",
     "apiregistration",
@@ -29,6 +29,7 @@ const LONG_GROUPS: [&str; 16] = [
     "networking",
     "node",
     "rbac.authorization",
+    "resource",
     "scheduling",
     "storage",
 ];

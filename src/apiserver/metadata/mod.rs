@@ -4,7 +4,7 @@
 
 mod generate;
 pub(crate) mod names;
-mod owners;
+pub(crate) mod owners;
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +17,13 @@ pub(crate) use self::{generate::generate_name, names::NameFormat};
 use crate::{
     object,
     refusal::{Problem, ProblemKind, go},
-    request::time,
     resource::ResourceDef,
 };
 
 /// What the annotations of an object may take together.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
-/// Finalizers of native kinds that need no domain.
-const FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
+/// The finalizers of Kubernetes itself, which have no domain.
+pub(crate) const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 /// Bytes of the name of a field manager.
@@ -240,14 +239,15 @@ fn finalizers(object: &Value) -> Vec<Problem> {
     let has = |name: &str| finalizers.iter().any(|it| it == name);
     if has(ORPHAN) && has(FOREGROUND) {
         let text = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
-        found.push(Problem::new(field, ProblemKind::InvalidGo(go::texts(&finalizers), text)));
+        found.push(Problem::invalid(field, finalizers.clone(), text));
     }
     found
 }
 
 fn unqualified_finalizers(object: &Value) -> Vec<Problem> {
     let finalizers = object::finalizers(object).into_iter().enumerate();
-    let bad = finalizers.filter(|(_, it)| !it.contains('/') && !FINALIZERS.contains(&it.as_str()));
+    let bad = finalizers
+        .filter(|(_, it)| !it.contains('/') && !STANDARD_FINALIZERS.contains(&it.as_str()));
     let text = "name is neither a standard finalizer name nor is it fully qualified";
     bad.map(|(at, name)| Problem::invalid(format!("metadata.finalizers[{at}]"), name, text))
         .collect()
@@ -264,7 +264,7 @@ fn changes(new: &Value, old: &Value) -> Vec<Problem> {
         added.dedup();
         if !added.is_empty() {
             let text = "no new finalizers can be added if the object is being deleted, found new finalizers";
-            let text = format!("{text} {}", go::texts(&added));
+            let text = format!("{text} {}", go::list(&added));
             found.push(Problem::forbidden("metadata.finalizers", text));
         }
     }
@@ -285,10 +285,7 @@ fn changes(new: &Value, old: &Value) -> Vec<Problem> {
     for field in ["creationTimestamp", "deletionTimestamp"] {
         let given = value(new, field);
         if given != value(old, field) {
-            let shown = given.as_ref().and_then(Value::as_str).and_then(time::go_print);
-            let kind =
-                ProblemKind::InvalidGo(shown.unwrap_or_else(|| "null".into()), IMMUTABLE.into());
-            found.push(Problem::new(format!("metadata.{field}"), kind));
+            found.push(Problem::invalid(format!("metadata.{field}"), given, IMMUTABLE));
         }
     }
     let field = "deletionGracePeriodSeconds";

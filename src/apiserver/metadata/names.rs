@@ -27,10 +27,8 @@ pub(crate) enum NameFormat {
     /// As host names: most kinds.
     #[default]
     Subdomain,
-    /// As one part of a host name: namespaces.
+    /// As one part of a host name: namespaces and services.
     Label,
-    /// The same, and not starting with a digit: services.
-    Label1035,
     /// Anything that fits into a path: roles and their bindings.
     PathSegment,
 }
@@ -39,8 +37,7 @@ impl NameFormat {
     /// Of the objects of a resource.
     pub(crate) fn of(group: &str, plural: &str) -> Self {
         match (group, plural) {
-            ("", "namespaces") => Self::Label,
-            ("", "services") => Self::Label1035,
+            ("", "namespaces" | "services") => Self::Label,
             ("rbac.authorization.k8s.io", _) => Self::PathSegment,
             _ => Self::Subdomain,
         }
@@ -56,7 +53,6 @@ impl NameFormat {
         match self {
             Self::Subdomain => dns_subdomain(&masked),
             Self::Label => dns_label(&masked),
-            Self::Label1035 => dns_1035_label(&masked),
             Self::PathSegment => path_segment(name),
         }
     }
@@ -70,13 +66,18 @@ pub(crate) fn dns_subdomain(name: &str) -> Vec<String> {
 
 /// A DNS label.
 pub(crate) fn dns_label(name: &str) -> Vec<String> {
-    faults(name, LABEL_MAX, is_label(name), LABEL)
+    faults(name, LABEL_MAX, is_label(name), without_dots(name, LABEL))
 }
 
 /// A DNS label that starts with a letter.
 pub(crate) fn dns_1035_label(name: &str) -> Vec<String> {
     let good = is_label(name) && name.starts_with(|it: char| it.is_ascii_lowercase());
-    faults(name, LABEL_MAX, good, LABEL_1035)
+    faults(name, LABEL_MAX, good, without_dots(name, LABEL_1035))
+}
+
+/// What is wrong with a label that would be a good subdomain.
+fn without_dots<'a>(name: &str, rule: &'a str) -> &'a str {
+    if name.split('.').all(is_label) && name.contains('.') { "must not contain dots" } else { rule }
 }
 
 /// A name that can stand in a path.
@@ -106,14 +107,14 @@ pub(crate) fn qualified_name(key: &str) -> Vec<String> {
         }
         _ => {
             return vec![format!(
-                "a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
     };
     if name.is_empty() {
         found.push("name part must be non-empty".to_owned());
     } else if name.len() > LABEL_MAX {
-        found.push(format!("name part {}", too_long(LABEL_MAX)));
+        found.push(format!("name part must be no more than {LABEL_MAX} bytes"));
     }
     if !is_word(name) {
         found.push(format!("name part {QUALIFIED}"));
@@ -123,7 +124,9 @@ pub(crate) fn qualified_name(key: &str) -> Vec<String> {
 
 /// The value of a label.
 pub(crate) fn label_value(value: &str) -> Vec<String> {
-    faults(value, LABEL_MAX, value.is_empty() || is_word(value), VALUE)
+    let long = (value.len() > LABEL_MAX).then(|| format!("must be no more than {LABEL_MAX} bytes"));
+    let good = value.is_empty() || is_word(value);
+    long.into_iter().chain((!good).then(|| VALUE.to_owned())).collect()
 }
 
 /// `must be no more than 63 characters`

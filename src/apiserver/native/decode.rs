@@ -1,44 +1,55 @@
-//! What becomes of a body when it goes through the Go types of its kind: unknown fields and empty ones fall out, values take
-//! their canonical form, fields their order, and a value of a wrong type is refused.
+//! Bodies as the Go types of their kind read them: unknown and empty fields are dropped, values take their canonical form, fields
+//! their order, and a value of a wrong type is an error.
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Native, codec, defaults,
+    Native, defaults,
     facts::{self, Form, GoField, GoType},
-    stamp,
+    scalar,
 };
 use crate::{
-    refusal::{Refusal, path::push_field},
+    refusal::{
+        Refusal,
+        path::{push_field, push_item},
+    },
     resource::kind::Kind,
 };
 
-/// Deeper bodies are refused; types that contain themselves (JSON schemas in CRDs) allow for it.
+/// The maximum depth of a body; types that contain themselves (JSON schemas in CRDs) allow for it.
 const DEPTH: usize = 200;
+/// The metadata of every object.
+pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Brings the body of a native kind into the form in which the real server stores it. Gives the paths of unknown fields,
-/// which are dropped: `spec.template.spec.containers[0].foo`.
+/// Brings the body of a native kind into the form in which it is stored. Returns the paths of unknown fields, which are dropped:
+/// `spec.template.spec.containers[0].foo`.
 ///
 /// Not for kinds of CRDs. A kind without a known schema keeps the body as it is.
+///
+/// # Errors
+/// A value has a wrong type.
 pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec<String>, Refusal> {
     let Some(native) = kind.native else { return Ok(Vec::new()) };
-    let name = native.schema_of(version);
-    let Some(known) = facts::go_type(&name) else { return Ok(Vec::new()) };
+    let decoded = decode_as(&native.schema_of(version), body, "");
+    decoded.map_err(|why| Refusal::undecodable(&kind.def.kind, version, &why))
+}
+
+/// Brings a value at `path` into the form of a definition, and returns the paths of unknown fields, which are dropped.
+///
+/// # Errors
+/// Says which value has a wrong type.
+pub(crate) fn decode_as(
+    definition: &str,
+    value: &mut Value,
+    path: &str,
+) -> Result<Vec<String>, String> {
+    let Some(known) = facts::go_type(definition) else { return Ok(Vec::new()) };
+    if deeper(value, DEPTH) {
+        return Err(format!("nested too deeply: at most {DEPTH} levels"));
+    }
     let mut walk = Walk { unknown: Vec::new() };
-    if deeper(body, DEPTH) {
-        return Err(Refusal::bad_request("exceeded max depth"));
-    }
-    let text = body.to_string();
-    match walk.fields(known, body, &mut String::new(), 0) {
-        Ok(()) => Ok(walk.unknown),
-        Err(fallback) => {
-            let detail = codec::explain(known, &text).unwrap_or(fallback);
-            let kind = &kind.def.kind;
-            Err(Refusal::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a {kind}: {detail}"
-            )))
-        }
-    }
+    walk.fields(known, value, &mut path.to_owned(), 0)?;
+    Ok(walk.unknown)
 }
 
 /// Puts the fields of an object in the order in which the real server writes them. For the last step before storing.
@@ -71,7 +82,7 @@ struct Walk {
     unknown: Vec<String>,
 }
 
-/// What is said of an error if nothing better is known.
+/// Which value has a wrong type: `spec.replicas: expected an integer, got "2"`.
 type Wrong = String;
 
 impl Walk {
@@ -86,23 +97,32 @@ impl Walk {
             return Err("exceeded max depth".into());
         }
         let Value::Object(given) = value else {
-            return Err(format!("{}: expect {{ or n", known.name));
+            return Err(scalar::unexpected("an object", value, path));
         };
-        let mut given = std::mem::take(given);
+        let given = std::mem::take(given);
         let mut kept = Map::new();
         let start = path.len();
-        for field in &known.fields {
-            let child = given.shift_remove(field.name).unwrap_or(Value::Null);
-            push_field(path, field.name);
-            let child = self.field(field, child, path, depth);
-            path.truncate(start);
-            if let Some(child) = child.map_err(|it| format!("{}.{}: {it}", known.name, field.go))? {
-                kept.insert(field.name.into(), child);
+        let mut decoded = Map::new();
+        for (name, child) in given {
+            push_field(path, &name);
+            match known.fields.iter().find(|it| it.name == name) {
+                Some(field) if !child.is_null() => {
+                    if let Some(child) = self.field(field, child, path, depth)? {
+                        decoded.insert(name, child);
+                    }
+                }
+                Some(_) => {}
+                None => self.unknown.push(path.clone()),
             }
+            path.truncate(start);
         }
-        for name in given.keys() {
-            let dot = if start > 0 { "." } else { "" };
-            self.unknown.push(format!("{path}{dot}{name}"));
+        // Missing and null fields get their zero values; those that were dropped as empty do not come back.
+        for field in &known.fields {
+            let child = match decoded.shift_remove(field.name) {
+                Some(child) => Some(child),
+                None => self.absent(field, path, depth)?,
+            };
+            kept.extend(child.map(|it| (field.name.to_owned(), it)));
         }
         *value = Value::Object(kept);
         Ok(())
@@ -122,7 +142,7 @@ impl Walk {
         self.value(&field.form, &mut value, path, depth)?;
         let empty = match &value {
             Value::Null => true,
-            Value::Object(it) => it.is_empty() && matches!(field.form, Form::Map(_)),
+            Value::Object(it) => it.is_empty() && !field.pointer,
             Value::Array(it) => it.is_empty(),
             Value::Bool(it) => !it && !field.pointer,
             Value::String(it) => {
@@ -142,14 +162,7 @@ impl Walk {
         path: &mut String,
         depth: usize,
     ) -> Result<Option<Value>, Wrong> {
-        let is_struct = matches!(field.form, Form::Struct(_));
-        // Structs of Go are never empty, and neither is the time of a creation: it is null.
-        let stays = is_struct
-            || matches!(
-                field.form,
-                Form::Time | Form::MicroTime | Form::IntOrText | Form::Quantity
-            );
-        if field.omit && (field.pointer || !stays) {
+        if field.omit {
             return Ok(None);
         }
         if field.pointer {
@@ -164,7 +177,7 @@ impl Walk {
             | Form::MicroTime
             | Form::Bytes
             | Form::Any
-            | Form::List(..)
+            | Form::List(_)
             | Form::Map(_) => Value::Null,
             Form::Struct(name) => {
                 let mut value = json!({});
@@ -192,28 +205,28 @@ impl Walk {
                 Some(known) => self.fields(known, value, path, depth + 1),
                 None => Ok(()),
             },
-            Form::List(go, items) => {
+            Form::List(items) => {
                 let Value::Array(list) = value else {
-                    return Err(format!("[]{go}: decode slice: expect [ or n"));
+                    return Err(scalar::unexpected("a list", value, path));
                 };
                 let start = path.len();
                 for (at, item) in list.iter_mut().enumerate() {
-                    path.extend(["[", &at.to_string(), "]"]);
+                    push_item(path, at);
                     let done = self.value(items, item, path, depth + 1);
                     path.truncate(start);
-                    done.map_err(|it| format!("[]{go}: {it}"))?;
+                    done?;
                 }
                 Ok(())
             }
             Form::Map(items) => {
                 let Value::Object(map) = value else {
-                    return Err("ReadMapCB: expect { or n".into());
+                    return Err(scalar::unexpected("a map", value, path));
                 };
                 let start = path.len();
                 // Maps of Go are written in the order of their keys.
                 map.sort_keys();
                 for (key, item) in map.iter_mut() {
-                    path.extend([".", key]);
+                    push_field(path, key);
                     let done = self.value(items, item, path, depth + 1);
                     path.truncate(start);
                     done?;
@@ -229,7 +242,7 @@ impl Walk {
             | Form::Quantity
             | Form::Time
             | Form::MicroTime
-            | Form::IntOrText => stamp::scalar(form, value),
+            | Form::IntOrText => scalar::settle(form, value, path),
         }
     }
 
@@ -253,7 +266,7 @@ impl Walk {
                 }
                 value
             }
-            Form::Time | Form::MicroTime | Form::Any | Form::List(..) | Form::Map(_) => {
+            Form::Time | Form::MicroTime | Form::Any | Form::List(_) | Form::Map(_) => {
                 return Ok(());
             }
         };

@@ -28,7 +28,7 @@ pub(super) fn order(name: &str, object: &mut Value) {
 /// Lists that are always written are null rather than empty.
 fn no_lists(name: &str, fields: &mut Fields) {
     let Some(known) = facts::go_type(name) else { return };
-    for field in known.fields.iter().filter(|it| matches!(it.form, Form::List(..))) {
+    for field in known.fields.iter().filter(|it| matches!(it.form, Form::List(_))) {
         if let Some(value) = fields.get_mut(field.name)
             && value.as_array().is_some_and(Vec::is_empty)
         {
@@ -71,7 +71,7 @@ fn in_order(known: &GoType, fields: &mut Fields) {
 fn inside(form: &Form, value: &mut Value, visit: Visit) {
     match (form, value) {
         (Form::Struct(name), value) => walk(name, value, visit),
-        (Form::List(_, items), Value::Array(list)) => {
+        (Form::List(items), Value::Array(list)) => {
             for it in list {
                 inside(items, it, visit);
             }
@@ -312,8 +312,15 @@ fn service(it: &mut Fields) {
             port.insert("targetPort".into(), outer);
         }
     }
-    if matches!(text(it, "type"), "NodePort" | "LoadBalancer") {
+    let kind = text(it, "type").to_owned();
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         put_text(it, "externalTrafficPolicy", "Cluster");
+    }
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer" | "ClusterIP") {
+        put(it, "internalTrafficPolicy", "Cluster");
+    }
+    if kind == "LoadBalancer" {
+        put(it, "allocateLoadBalancerNodePorts", true);
     }
 }
 
@@ -365,6 +372,7 @@ fn apps(name: &str, it: &mut Fields) {
                     && let Some(rolling) = child(strategy, "rollingUpdate")
                 {
                     put(rolling, "maxUnavailable", 1);
+                    put(rolling, "maxSurge", 0);
                 }
             }
             put(it, "revisionHistoryLimit", 10);
@@ -390,6 +398,10 @@ fn stateful_set(it: &mut Fields) {
         }
     }
     put(it, "revisionHistoryLimit", 10);
+    if let Some(policy) = child(it, "persistentVolumeClaimRetentionPolicy") {
+        put_text(policy, "whenDeleted", "Retain");
+        put_text(policy, "whenScaled", "Retain");
+    }
     // Templates of claims are whole objects; only these types have kinds inside of a spec.
     for claim in items(it, "volumeClaimTemplates") {
         claim.insert("kind".into(), json!("PersistentVolumeClaim"));
@@ -417,9 +429,37 @@ fn job(it: &mut Fields) {
         put(spec, "completions", 1);
     }
     put(spec, "parallelism", 1);
-    put(spec, "backoffLimit", 6);
+    let indexed = text(spec, "completionMode") == "Indexed";
+    let own_limit = indexed && spec.get("backoffLimitPerIndex").is_some_and(|it| !it.is_null());
+    put(spec, "backoffLimit", if own_limit { i64::from(i32::MAX) } else { 6 });
+    put(spec, "completionMode", "NonIndexed");
+    put(spec, "suspend", false);
+    put(spec, "manualSelector", false);
+    let policy = if spec.get("podFailurePolicy").is_some_and(|it| !it.is_null()) {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
+    put(spec, "podReplacementPolicy", policy);
     if let (Some(labels), Some(meta)) = (labels, child(it, "metadata")) {
         put(meta, "labels", labels);
+    }
+}
+
+/// Rates of scaling, if any are given: fast up, slow down.
+fn autoscaler(it: &mut Fields) {
+    put(it, "minReplicas", 1);
+    let Some(behavior) = it.get_mut("behavior").and_then(Value::as_object_mut) else { return };
+    let percent = json!({ "type": "Percent", "value": 100, "periodSeconds": 15 });
+    let pods = json!({ "type": "Pods", "value": 4, "periodSeconds": 15 });
+    if let Some(up) = child(behavior, "scaleUp") {
+        put(up, "stabilizationWindowSeconds", 0);
+        put(up, "selectPolicy", "Max");
+        put(up, "policies", json!([pods, percent]));
+    }
+    if let Some(down) = child(behavior, "scaleDown") {
+        put(down, "selectPolicy", "Max");
+        put(down, "policies", json!([percent]));
     }
 }
 
@@ -443,6 +483,9 @@ fn others(group: &str, name: &str, it: &mut Fields) {
         ("storage", "CSIDriverSpec") => {
             put(it, "attachRequired", true);
             put(it, "podInfoOnMount", false);
+            put(it, "storageCapacity", false);
+            put(it, "requiresRepublish", false);
+            put(it, "seLinuxMount", false);
             put(it, "volumeLifecycleModes", json!(["Persistent"]));
             put(it, "fsGroupPolicy", "ReadWriteOnceWithFSType");
         }
@@ -456,9 +499,21 @@ fn others(group: &str, name: &str, it: &mut Fields) {
                 put(it, "reinvocationPolicy", "Never");
             }
         }
-        ("admissionregistration", "RuleWithOperations") => put(it, "scope", "*"),
+        (
+            "admissionregistration",
+            "ValidatingAdmissionPolicySpec" | "MutatingAdmissionPolicySpec",
+        ) => put(it, "failurePolicy", "Fail"),
+        ("admissionregistration", "MatchResources") => {
+            put(it, "matchPolicy", "Equivalent");
+            put(it, "namespaceSelector", json!({}));
+            put(it, "objectSelector", json!({}));
+        }
+        ("admissionregistration", "NamedRuleWithOperations" | "RuleWithOperations") => {
+            put(it, "scope", "*");
+        }
         ("admissionregistration", "ServiceReference") => put(it, "port", 443),
-        ("autoscaling", "HorizontalPodAutoscalerSpec") => put(it, "minReplicas", 1),
+        ("autoscaling", "HorizontalPodAutoscalerSpec") => autoscaler(it),
+        ("flowcontrol", "FlowSchemaSpec") => put_number(it, "matchingPrecedence", 1000),
         ("discovery", "EndpointPort") => {
             put(it, "name", "");
             put(it, "protocol", "TCP");

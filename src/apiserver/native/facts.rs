@@ -1,4 +1,4 @@
-//! The shapes of the native kinds, as the real server has them: OpenAPI definitions, and what Go knows beyond them.
+//! The shapes of the native kinds, as the real server has them: OpenAPI definitions, what Go knows beyond them, and what is served.
 //!
 //! Embedded compressed, inflated when somebody asks for the first time. After that the text stays, and each definition is
 //! parsed when it is asked for. The text is made by `scripts/native-schemas`.
@@ -27,7 +27,7 @@ pub(crate) struct GoField {
     pub(crate) name: &'static str,
     /// In Go; of an embedded struct: `VolumeSource: ConfigMap`.
     pub(crate) go: &'static str,
-    /// Left out when it has the zero value. Structs are never left out, unless behind a pointer.
+    /// Left out when it has the zero value.
     pub(crate) omit: bool,
     /// Null is a value of its own, and zero values are written.
     pub(crate) pointer: bool,
@@ -64,22 +64,44 @@ pub(crate) enum Form {
     IntOrText,
     /// Kept as it is.
     Any,
-    /// The items, and how Go prints their type.
-    List(&'static str, Box<Form>),
+    List(Box<Form>),
     Map(Box<Form>),
     /// The name of its definition.
     Struct(&'static str),
 }
 
-/// Fields that came after the recorded server, and that this one writes.
-const LATER: [(&str, [&str; 3]); 1] = [(
-    "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
-    ["subresource", "Subresource", "?string#8"],
-)];
+/// A served resource of Kubernetes itself.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Served {
+    pub(crate) group: &'static str,
+    /// The preferred one first; objects are stored in it.
+    pub(crate) versions: Vec<&'static str>,
+    pub(crate) plural: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: Vec<&'static str>,
+    pub(crate) short: Vec<&'static str>,
+    pub(crate) categories: Vec<&'static str>,
+    pub(crate) subresources: Vec<Subresource>,
+}
 
+/// An endpoint below single objects.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Subresource {
+    pub(crate) name: &'static str,
+    /// Of its bodies; empty: of the resource itself.
+    pub(crate) kind: &'static str,
+    /// Of its bodies, if it is not the one of the resource.
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) verbs: Vec<&'static str>,
+}
+
+#[derive(Default)]
 struct Facts {
     schemas: BTreeMap<&'static str, (&'static RawValue, OnceLock<Option<Schema>>)>,
     types: BTreeMap<&'static str, (&'static RawValue, OnceLock<Option<GoType>>)>,
+    resources: Vec<Served>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +110,8 @@ struct Document<'a> {
     definitions: BTreeMap<&'a str, &'a RawValue>,
     #[serde(borrow)]
     types: BTreeMap<&'a str, &'a RawValue>,
+    #[serde(borrow)]
+    resources: &'a RawValue,
 }
 
 fn facts() -> &'static Facts {
@@ -103,15 +127,21 @@ fn facts() -> &'static Facts {
             }
             text
         });
-        let empty = Document { definitions: BTreeMap::new(), types: BTreeMap::new() };
-        let document: Document<'static> = serde_json::from_str(text).unwrap_or(empty);
+        let document: Option<Document<'static>> = serde_json::from_str(text).ok();
+        let Some(document) = document else { return Facts::default() };
         let schemas = document.definitions.into_iter();
         let types = document.types.into_iter();
         Facts {
+            resources: serde_json::from_str(document.resources.get()).unwrap_or_default(),
             schemas: schemas.map(|(name, it)| (name, (it, OnceLock::new()))).collect(),
             types: types.map(|(name, it)| (name, (it, OnceLock::new()))).collect(),
         }
     })
+}
+
+/// What Kubernetes serves without CRDs, as its discovery tells it.
+pub(crate) fn resources() -> &'static [Served] {
+    &facts().resources
 }
 
 /// A shared definition of the native kinds by its name, as in `io.k8s.api.core.v1.Pod`.
@@ -136,11 +166,7 @@ pub(crate) fn go_type(name: &str) -> Option<&'static GoType> {
     let parse = || {
         let text: &'static str = text.get();
         let (go, fields): (&str, Vec<[&'static str; 3]>) = serde_json::from_str(text).ok()?;
-        let later = LATER.iter().filter(|(of, _)| *of == name).map(|(_, field)| *field);
-        Some(GoType {
-            name: go,
-            fields: fields.into_iter().chain(later).filter_map(field).collect(),
-        })
+        Some(GoType { name: go, fields: fields.into_iter().filter_map(field).collect() })
     };
     parsed.get_or_init(parse).as_ref()
 }
@@ -169,7 +195,7 @@ fn field([name, go, code]: [&'static str; 3]) -> Option<GoField> {
     })
 }
 
-/// Forms are written as `[v1.Volume]@io.k8s.api.core.v1.Volume`, `{}string`, `int32` and so on.
+/// Forms are written as `[]@io.k8s.api.core.v1.Volume`, `{}string`, `int32` and so on.
 fn form(code: &'static str) -> Option<Form> {
     if let Some(name) = code.strip_prefix('@') {
         return Some(Form::Struct(name));
@@ -177,14 +203,8 @@ fn form(code: &'static str) -> Option<Form> {
     if let Some(items) = code.strip_prefix("{}") {
         return Some(Form::Map(Box::new(form(items)?)));
     }
-    if let Some(rest) = code.strip_prefix('[') {
-        // Items may be lists themselves, then their type starts with `[]`.
-        let end = rest
-            .match_indices(']')
-            .map(|(at, _)| at)
-            .find(|at| *at > 0 && rest.get(at - 1..*at) != Some("["))?;
-        let (go, items) = rest.split_at_checked(end)?;
-        return Some(Form::List(go, Box::new(form(items.get(1..)?)?)));
+    if let Some(items) = code.strip_prefix("[]") {
+        return Some(Form::List(Box::new(form(items)?)));
     }
     Some(match code {
         "string" => Form::Text,

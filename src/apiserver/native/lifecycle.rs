@@ -101,6 +101,12 @@ fn quality(pod: &Value) -> &'static str {
     }
 }
 
+/// Every namespace carries its name as a label from the start, so that its creator manages it.
+pub(super) fn read_namespace(it: &mut Value) {
+    label_namespace(it);
+    defaults::fill("io.k8s.api.core.v1.Namespace", it);
+}
+
 /// A namespace is alive, and held by its contents.
 pub(super) fn namespace(it: &mut Value) {
     object::put(it, "status", Some(json!({ "phase": "Active" })));
@@ -116,7 +122,7 @@ pub(super) fn namespace(it: &mut Value) {
 /// Every namespace carries its name as a label, so that selectors can name it.
 pub(crate) fn label_namespace(it: &mut Value) {
     let name = object::meta(it, "name").to_owned();
-    if !names::dns_label(&name).is_empty() {
+    if name.is_empty() || !names::dns_label(&name).is_empty() {
         // Such a name is refused anyway.
         return;
     }
@@ -147,6 +153,15 @@ pub(super) fn node(it: &mut Value) {
     defaults::fill("io.k8s.api.core.v1.Node", it);
 }
 
+/// A volume is pending since its creation.
+pub(super) fn volume(it: &mut Value) {
+    fresh("io.k8s.api.core.v1.PersistentVolume", it);
+    let since = object::meta(it, "creationTimestamp").to_owned();
+    if let Some(Value::Object(status)) = it.get_mut("status").filter(|_| !since.is_empty()) {
+        status.insert("lastPhaseTransitionTime".into(), since.into());
+    }
+}
+
 /// A Job finds its Pods by its own uid, unless the client wants to choose.
 pub(super) fn job(it: &mut Value) {
     fresh("io.k8s.api.batch.v1.Job", it);
@@ -160,8 +175,10 @@ pub(super) fn job(it: &mut Value) {
     let Some(Value::Object(head)) = template.get_mut("metadata") else { return };
     let before = head.get("labels").cloned();
     if let Value::Object(labels) = head.entry("labels").or_insert_with(|| json!({})) {
-        labels.entry("controller-uid").or_insert_with(|| json!(uid));
-        labels.entry("job-name").or_insert_with(|| json!(name));
+        for (key, value) in [("controller-uid", &uid), ("job-name", &name)] {
+            labels.entry(key).or_insert_with(|| json!(value));
+            labels.entry(format!("batch.kubernetes.io/{key}")).or_insert_with(|| json!(value));
+        }
         labels.sort_keys();
     }
     let after = head.get("labels").cloned();
@@ -171,7 +188,7 @@ pub(super) fn job(it: &mut Value) {
     if let Some(Value::Object(selector)) = spec.get_mut("selector") {
         let labels = selector.entry("matchLabels").or_insert_with(|| json!({}));
         if let Value::Object(labels) = labels {
-            labels.entry("controller-uid").or_insert_with(|| json!(uid));
+            labels.entry("batch.kubernetes.io/controller-uid").or_insert_with(|| json!(uid));
             labels.sort_keys();
         }
     }
@@ -247,11 +264,24 @@ fn addresses(it: &mut Value) {
     if spec.get("clusterIPs").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         spec.insert("clusterIPs".into(), json!([ip]));
     }
+    families(spec, ip == "None");
     spec.insert("clusterIP".into(), json!(ip));
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         draw_ports(spec, &seed);
     }
     defaults::fill("io.k8s.api.core.v1.Service", it);
+}
+
+/// The cluster has one family of addresses; names without a selector may be of both.
+fn families(spec: &mut Map<String, Value>, headless: bool) {
+    let selects = spec.get("selector").is_some_and(|it| !it.is_null());
+    let (policy, all) = if headless && !selects {
+        ("RequireDualStack", json!(["IPv4", "IPv6"]))
+    } else {
+        ("SingleStack", json!(["IPv4"]))
+    };
+    spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
+    spec.entry("ipFamilies").or_insert(all);
 }
 
 fn draw_address(seed: &str) -> String {
@@ -318,6 +348,9 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
     }
     if external(new) && !external(old) {
         let Some(Value::Object(spec)) = new.get_mut("spec") else { return };
+        for name in ["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            spec.shift_remove(name);
+        }
         for name in ["clusterIP", "clusterIPs"] {
             if spec.get(name) == old.pointer(&format!("/spec/{name}")) {
                 spec.shift_remove(name);
@@ -338,7 +371,13 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
 /// What a client leaves out stays; the first address may be changed under its old name alone.
 fn keep_addresses(old: &Value, new: &mut Value) {
     let before = |name: &str| old.get("spec").and_then(|it| it.get(name));
+    let kept = ["ipFamilies", "ipFamilyPolicy"].map(|name| (name, before(name).cloned()));
     let Some(Value::Object(spec)) = new.get_mut("spec") else { return };
+    for (name, value) in kept {
+        if let Some(value) = value.filter(|_| spec.get(name).is_none_or(Value::is_null)) {
+            spec.insert(name.into(), value);
+        }
+    }
     let (ip, ips) = (before("clusterIP").cloned(), before("clusterIPs").cloned());
     if spec.get("clusterIP").is_none_or(|it| it.is_null() || *it == "") {
         spec.extend(ip.clone().map(|it| ("clusterIP".to_owned(), it)));
@@ -364,7 +403,7 @@ pub(super) fn secret(it: &mut Value) {
     }
     let Some(Value::Object(data)) = fields.get_mut("data") else { return };
     for (name, text) in texts {
-        data.insert(name, json!(super::stamp::encode(text.as_str().unwrap_or_default())));
+        data.insert(name, json!(super::scalar::encode(text.as_str().unwrap_or_default())));
     }
     data.sort_keys();
     defaults::fill("io.k8s.api.core.v1.Secret", it);

@@ -2,8 +2,8 @@
 //!
 //! The order of a write: [`decode`] (drops what is unknown or empty), `defaults`, then `created` or `updated`, then `check`.
 
+mod autoscalers;
 mod check;
-mod codec;
 mod decode;
 mod defaults;
 mod events;
@@ -14,14 +14,14 @@ mod lifecycle;
 pub(crate) mod quantity;
 mod reviews;
 mod rules;
-mod stamp;
+mod scalar;
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
 
 pub(crate) use self::{
-    decode::{decode, order},
+    decode::{OBJECT_META, decode, decode_as, order},
     facts::{definition, raw_definitions},
     kinds::{kinds, subresources},
     lifecycle::label_namespace,
@@ -56,8 +56,10 @@ pub(crate) struct Native {
     pub(crate) orphans: bool,
     /// Answers a creation without storing anything, as reviews do.
     pub(crate) review: Option<fn(Value) -> Result<Value, Refusal>>,
-    /// The group that refusals of bodies name, if not its own: the one in which the kind was born.
-    pub(crate) refused_group: Option<&'static str>,
+    /// Between the stored version and the others, if their shapes differ.
+    pub(crate) conversion: Option<&'static Conversion>,
+    /// What clients that read or write it are warned of.
+    pub(crate) warning: Option<&'static str>,
     /// The same objects are served by another resource too, under another shape.
     pub(crate) twin: Option<&'static Twin>,
 }
@@ -72,16 +74,12 @@ pub(crate) struct Twin {
     pub(crate) from_stored: fn(Value) -> Value,
 }
 
-/// An endpoint below single objects.
+/// How objects are translated between the version that they are stored in and another one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Subresource {
-    pub(crate) name: &'static str,
-    /// Of its bodies; empty: of the resource itself.
-    pub(crate) kind: &'static str,
-    /// Of its bodies, if it is not the one of the resource.
-    pub(crate) group: &'static str,
+pub(crate) struct Conversion {
     pub(crate) version: &'static str,
-    pub(crate) verbs: &'static [&'static str],
+    pub(crate) to_stored: fn(&mut Value),
+    pub(crate) from_stored: fn(&mut Value),
 }
 
 impl Native {
@@ -100,7 +98,8 @@ impl Native {
             put_creates: false,
             orphans: false,
             review: None,
-            refused_group: None,
+            conversion: None,
+            warning: None,
             twin: None,
         }
     }

@@ -1,12 +1,15 @@
-//! The rules of each kind, one static per kind.
+//! The rules of each kind, one static per kind. A kind without an entry is not served.
 
-use super::{Native, check, defaults, events, lifecycle, reviews};
+use super::{Native, autoscalers, check, defaults, events, lifecycle, reviews};
 use crate::resource::definition;
 
 /// Kinds with the defaults of their schema, and what is said besides.
 macro_rules! rules {
     ($($name:ident = $schema:literal { $($field:ident: $value:expr),* $(,)? })*) => {
-        $(pub(super) static $name: Native = {
+        /// All kinds that are served.
+        static ALL: &[&Native] = &[$(&$name),*];
+
+        $(static $name: Native = {
             const PLAIN: Native = Native {
                 defaults: |it| defaults::fill($schema, it),
                 ..Native::plain($schema)
@@ -16,11 +19,17 @@ macro_rules! rules {
     };
 }
 
+/// The rules of the kind with this definition.
+pub(super) fn of(definition: &str) -> Option<&'static Native> {
+    ALL.iter().copied().find(|it| it.schema == definition)
+}
+
 rules! {
     BINDING = "io.k8s.api.core.v1.Binding" {}
     COMPONENT_STATUS = "io.k8s.api.core.v1.ComponentStatus" {}
     CONFIG_MAP = "io.k8s.api.core.v1.ConfigMap" { check: check::config::config_map }
     ENDPOINTS = "io.k8s.api.core.v1.Endpoints" {
+        warning: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
         check: check::services::endpoints,
         put_creates: true,
     }
@@ -46,6 +55,7 @@ rules! {
         put_creates: true,
     }
     NAMESPACE = "io.k8s.api.core.v1.Namespace" {
+        defaults: lifecycle::read_namespace,
         created: lifecycle::namespace,
         updated: lifecycle::namespace_updated,
         check: check::system::namespace,
@@ -62,7 +72,7 @@ rules! {
         check: |new, old| check::twice(check::storage::claim, new, old),
     }
     VOLUME = "io.k8s.api.core.v1.PersistentVolume" {
-        created: |it| lifecycle::fresh("io.k8s.api.core.v1.PersistentVolume", it),
+        created: lifecycle::volume,
         check: |new, old| check::twice(check::storage::volume, new, old),
     }
     POD = "io.k8s.api.core.v1.Pod" {
@@ -70,6 +80,7 @@ rules! {
         created: lifecycle::pod,
         updated: lifecycle::pod_updated,
         check: check::pods::pod,
+        generations: true,
         fields: &[
             ("spec.nodeName", "/spec/nodeName"),
             ("spec.restartPolicy", "/spec/restartPolicy"),
@@ -81,7 +92,11 @@ rules! {
             ("status.nominatedNodeName", "/status/nominatedNodeName"),
         ],
     }
-    POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplate" { check: check::pods::pod_template }
+    POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplate" {
+        check: check::pods::pod_template,
+        generations: true,
+        counted: &["/template"],
+    }
     REPLICATION_CONTROLLER = "io.k8s.api.core.v1.ReplicationController" {
         created: |it| lifecycle::fresh("io.k8s.api.core.v1.ReplicationController", it),
         orphans: true,
@@ -135,16 +150,20 @@ rules! {
         check: check::workloads::stateful_set,
         generations: true,
     }
-    AUTOSCALER = "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler" {
-        created: |it| lifecycle::fresh("io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler", it),
-        check: check::workloads::autoscaler,
+    AUTOSCALER = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler" {
+        defaults: autoscalers::fill,
+        created: autoscalers::created,
+        check: autoscalers::check,
+        conversion: Some(&autoscalers::V1),
     }
     CRON_JOB = "io.k8s.api.batch.v1.CronJob" {
+        generations: true,
         created: |it| lifecycle::fresh("io.k8s.api.batch.v1.CronJob", it),
         check: check::jobs::cron_job,
     }
     JOB = "io.k8s.api.batch.v1.Job" {
         created: lifecycle::job,
+        generations: true,
         orphans: true,
         check: |new, old| check::twice(check::jobs::job, new, old),
         fields: &[("status.successful", "/status/succeeded")],
@@ -207,7 +226,6 @@ rules! {
             ("type", "/type"),
         ],
         put_creates: true,
-        refused_group: Some(""),
         twin: Some(&events::TWIN),
     }
     INGRESS_CLASS = "io.k8s.api.networking.v1.IngressClass" {
@@ -217,12 +235,10 @@ rules! {
     INGRESS = "io.k8s.api.networking.v1.Ingress" {
         created: |it| lifecycle::fresh("io.k8s.api.networking.v1.Ingress", it),
         check: check::network::ingress,
-        refused_group: Some("extensions"),
         generations: true,
     }
     NETWORK_POLICY = "io.k8s.api.networking.v1.NetworkPolicy" {
         check: |new, old| check::twice(check::network::policy, new, old),
-        refused_group: Some("extensions"),
         generations: true,
     }
     RUNTIME_CLASS = "io.k8s.api.node.v1.RuntimeClass" {
@@ -234,14 +250,14 @@ rules! {
         put_creates: true,
     }
     CLUSTER_ROLE = "io.k8s.api.rbac.v1.ClusterRole" {
-        check: |new, old| check::twice(check::rbac::cluster_role, new, old),
+        check: check::rbac::cluster_role,
         put_creates: true,
     }
     ROLE_BINDING = "io.k8s.api.rbac.v1.RoleBinding" {
         check: |new, old| check::twice(check::rbac::role_binding, new, old),
         put_creates: true,
     }
-    ROLE = "io.k8s.api.rbac.v1.Role" { check: |new, old| check::twice(check::rbac::role, new, old), put_creates: true }
+    ROLE = "io.k8s.api.rbac.v1.Role" { check: check::rbac::role, put_creates: true }
     PRIORITY_CLASS = "io.k8s.api.scheduling.v1.PriorityClass" {
         check: check::system::priority_class,
         generations: true,
@@ -250,4 +266,55 @@ rules! {
     CSI_NODE = "io.k8s.api.storage.v1.CSINode" { check: check::plain }
     STORAGE_CLASS = "io.k8s.api.storage.v1.StorageClass" { check: check::storage::class }
     ATTACHMENT = "io.k8s.api.storage.v1.VolumeAttachment" { check: check::plain }
+    VALIDATING_POLICY = "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy" {
+        created: |it| lifecycle::fresh("io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy", it),
+        check: check::policies::validating,
+        generations: true,
+    }
+    VALIDATING_POLICY_BINDING = "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding" {
+        check: check::policies::validating_binding,
+        generations: true,
+    }
+    MUTATING_POLICY = "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy" {
+        check: check::plain,
+        generations: true,
+    }
+    MUTATING_POLICY_BINDING = "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding" {
+        check: check::plain,
+        generations: true,
+    }
+    API_SERVICE = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService" {
+        check: check::plain,
+        created: |it| lifecycle::fresh("io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService", it),
+    }
+    OWN_USER = "io.k8s.api.authentication.v1.SelfSubjectReview" { review: Some(|it| Ok(reviews::own_user(it))) }
+    SIGNING_REQUEST = "io.k8s.api.certificates.v1.CertificateSigningRequest" {
+        created: |it| lifecycle::fresh("io.k8s.api.certificates.v1.CertificateSigningRequest", it),
+        check: check::plain,
+        fields: &[("spec.signerName", "/spec/signerName")],
+    }
+    FLOW_SCHEMA = "io.k8s.api.flowcontrol.v1.FlowSchema" {
+        created: |it| lifecycle::fresh("io.k8s.api.flowcontrol.v1.FlowSchema", it),
+        check: check::plain,
+        generations: true,
+    }
+    PRIORITY_LEVEL = "io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration" {
+        created: |it| lifecycle::fresh("io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration", it),
+        check: check::plain,
+        generations: true,
+    }
+    IP_ADDRESS = "io.k8s.api.networking.v1.IPAddress" { check: check::plain }
+    SERVICE_CIDR = "io.k8s.api.networking.v1.ServiceCIDR" {
+        created: |it| lifecycle::fresh("io.k8s.api.networking.v1.ServiceCIDR", it),
+        check: check::plain,
+    }
+    DEVICE_CLASS = "io.k8s.api.resource.v1.DeviceClass" { check: check::plain, generations: true }
+    RESOURCE_CLAIM = "io.k8s.api.resource.v1.ResourceClaim" {
+        created: |it| lifecycle::fresh("io.k8s.api.resource.v1.ResourceClaim", it),
+        check: check::plain,
+    }
+    RESOURCE_CLAIM_TEMPLATE = "io.k8s.api.resource.v1.ResourceClaimTemplate" { check: check::plain }
+    RESOURCE_SLICE = "io.k8s.api.resource.v1.ResourceSlice" { check: check::plain, generations: true }
+    STORAGE_CAPACITY = "io.k8s.api.storage.v1.CSIStorageCapacity" { check: check::plain }
+    VOLUME_ATTRIBUTES_CLASS = "io.k8s.api.storage.v1.VolumeAttributesClass" { check: check::plain }
 }

@@ -60,7 +60,7 @@ impl OpenApi {
             let definitions = Definitions::collect(kinds, (self.source)());
             let document = json!({
                 "swagger": "2.0",
-                "info": { "title": "Kubernetes", "version": "v1.34.0" },
+                "info": { "title": "Kubernetes", "version": "v1.36.3" },
                 "paths": paths::paths(kinds, &definitions),
                 "definitions": definitions.all,
             });

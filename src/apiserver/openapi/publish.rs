@@ -84,10 +84,19 @@ fn add_basics(schema: &mut Value, meta: &str) {
     let properties = fields.entry("properties").or_insert_with(|| json!({}));
     let Some(properties) = properties.as_object_mut() else { return };
     let text = |about: &str| json!({ "type": "string", "description": about });
-    let version = "The group and the version that this object is written in.";
-    properties.insert("apiVersion".into(), text(version));
-    properties.insert("kind".into(), text("What this object is."));
-    let metadata = json!({ "$ref": format!("#/definitions/{meta}ObjectMeta") });
+    let conventions = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+    properties.insert("apiVersion".into(), text(&format!(
+        "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized \
+         schemas to the latest internal value, and may reject unrecognized values. {conventions}#resources"
+    )));
+    properties.insert("kind".into(), text(&format!(
+        "Kind is a string value representing the REST resource this object represents. Servers may infer this from the \
+         endpoint the client submits requests to. Cannot be updated. In CamelCase. {conventions}#types-kinds"
+    )));
+    let metadata = json!({
+        "description": format!("Standard object's metadata. {conventions}#metadata"),
+        "$ref": format!("#/definitions/{meta}ObjectMeta"),
+    });
     properties.insert("metadata".into(), metadata);
     properties.sort_keys();
 }

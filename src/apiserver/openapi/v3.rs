@@ -23,7 +23,7 @@ pub(super) fn document(kinds: &[Arc<Kind>], natives: Map<String, Value>) -> Valu
     let paths: Map<String, Value> = paths.into_iter().map(|(path, it)| (path, item(it))).collect();
     json!({
         "openapi": "3.0.0",
-        "info": { "title": "Kubernetes", "version": "v1.34.0" },
+        "info": { "title": "Kubernetes", "version": "v1.36.3" },
         "paths": paths,
         "components": { "schemas": schemas },
     })

@@ -3,10 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{
-    refusal::Refusal,
-    request::json::{self, Fault},
-};
+use crate::{refusal::Refusal, request::json};
 
 /// More operations are refused.
 const OPERATIONS_MAX: usize = 10_000;
@@ -26,26 +23,23 @@ pub(crate) struct Operation {
     value: Value,
 }
 
-/// Reads a patch; the texts of errors are those of Go.
+/// Reads a patch.
 pub(crate) fn parse(body: &[u8]) -> Result<Vec<Operation>, Refusal> {
+    let undecodable = |why: &str| Refusal::bad_request(format!("error decoding patch: {why}"));
     let wrong = |value: &Value, of: &str| {
-        let name = json::type_name(value);
-        Refusal::bad_request(format!(
-            "json: cannot unmarshal {name} into Go value of type jsonpatch.{of}"
-        ))
+        undecodable(&format!("expected {of}, got a value of type {}", json::type_name(value)))
     };
     let items = match json::parse(body) {
         Ok(Value::Array(items)) => items,
         Ok(Value::Null) => Vec::new(),
-        Ok(other) => return Err(wrong(&other, "Patch")),
-        Err(Fault::Syntax { text, .. }) => return Err(Refusal::bad_request(text)),
-        Err(Fault::Number) => return Err(Refusal::unprocessable()),
+        Ok(other) => return Err(wrong(&other, "a list of operations")),
+        Err(why) => return Err(undecodable(&why)),
     };
     let operation = |item: Value| match item {
         Value::Object(fields) => Ok(Operation::read(fields)),
         Value::Null => Ok(Operation::read(Map::new())),
         other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            Err(wrong(&other, "Operation"))
+            Err(wrong(&other, "an operation"))
         }
     };
     let operations: Vec<Operation> = items.into_iter().map(operation).collect::<Result<_, _>>()?;

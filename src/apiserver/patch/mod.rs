@@ -1,6 +1,5 @@
 //! The kinds of patches: what a body means, and what it makes of an object.
 
-mod coerce;
 mod json;
 mod merge;
 mod strategic;
@@ -11,10 +10,10 @@ mod tests;
 use serde_json::Value;
 
 use crate::{
-    refusal::{Problem, Refusal, go},
+    refusal::Refusal,
     request::{
         body,
-        json::{Fault, parse, parse_first, type_name},
+        json::{parse, parse_first, type_name},
         yaml,
     },
     schema::Schema,
@@ -30,7 +29,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) enum Patch {
     /// RFC 6902
     Json(Vec<json::Operation>),
-    /// RFC 7386: an object, or a list.
+    /// RFC 7386: an object.
     Merge(Value),
     /// An object; for native kinds only.
     Strategic(Value),
@@ -64,10 +63,7 @@ impl Patch {
             Self::Merge(patch) => {
                 let merged = merge::apply(patch, object);
                 match body::type_meta(&merged) {
-                    Err(why) if !merged.is_object() => Err(unfit(
-                        merged.to_string(),
-                        format!("couldn't get version/kind; json parse error: {why}"),
-                    )),
+                    Err(why) if !merged.is_object() => Err(Refusal::unfit_patch(&why)),
                     _ => Ok(merged),
                 }
             }
@@ -77,10 +73,6 @@ impl Patch {
                 for field in ["apiVersion", "kind"] {
                     crate::object::put(&mut merged, field, object.get(field).cloned());
                 }
-                if let Some(why) = schema.and_then(|it| coerce::fault(&merged, it)) {
-                    let shown = go::plain(patch);
-                    return Err(unfit(shown, why));
-                }
                 Ok(merged)
             }
             Self::Apply(_) => Err(Refusal::internal("an applied configuration is no patch")),
@@ -88,17 +80,16 @@ impl Patch {
     }
 }
 
-/// The result is no object of the kind.
-fn unfit(shown: String, why: String) -> Refusal {
-    Refusal::invalid("", "", "", &[Problem::invalid("patch", shown, why)])
+fn undecodable(why: &str) -> Refusal {
+    Refusal::bad_request(format!("error decoding patch: {why}"))
 }
 
 fn parse_merge(body: &[u8]) -> Result<Value, Refusal> {
-    let bad = || Refusal::unclassed("Invalid JSON Patch");
     match parse(body) {
-        Ok(patch @ (Value::Object(_) | Value::Array(_))) => Ok(patch),
-        Ok(_scalar) => Err(bad()),
-        Err(_fault) => Err(bad()),
+        Ok(patch @ Value::Object(_)) => Ok(patch),
+        Ok(list @ Value::Array(_)) => Err(undecodable(&no_map(&list))),
+        Ok(_scalar) => Err(Refusal::bad_request("Invalid JSON Patch")),
+        Err(why) => Err(undecodable(&why)),
     }
 }
 
@@ -106,14 +97,8 @@ fn parse_strategic(body: &[u8]) -> Result<Value, Refusal> {
     match parse_first(body) {
         Ok(patch @ Value::Object(_)) => Ok(patch),
         Ok(Value::Null) => Ok(Value::Object(serde_json::Map::new())),
-        Ok(other) => Err(Refusal::bad_request(no_map(&other))),
-        // A decoder of streams has other words for this.
-        Err(Fault::Syntax { cut: true, .. }) if body.trim_ascii().is_empty() => {
-            Err(Refusal::bad_request("EOF"))
-        }
-        Err(Fault::Syntax { cut: true, .. }) => Err(Refusal::bad_request("unexpected EOF")),
-        Err(Fault::Syntax { text, .. }) => Err(Refusal::bad_request(text)),
-        Err(Fault::Number) => Err(Refusal::bad_request("json: number out of range")),
+        Ok(other) => Err(undecodable(&no_map(&other))),
+        Err(why) => Err(undecodable(&why)),
     }
 }
 
@@ -131,6 +116,5 @@ fn parse_apply(body: &[u8]) -> Result<Value, Refusal> {
 }
 
 fn no_map(value: &Value) -> String {
-    let name = type_name(value);
-    format!("json: cannot unmarshal {name} into Go value of type map[string]interface {{}}")
+    format!("expected an object, got a value of type {}", type_name(value))
 }

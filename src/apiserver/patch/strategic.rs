@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     refusal::{Refusal, go},
-    request::{json::type_name, typed::sorted_json},
+    request::json::{sorted_json, type_name},
     schema::{Link, PatchRule, Schema, Shape},
 };
 
@@ -103,11 +103,26 @@ fn merge_maps(mut own: Fields, mut patch: Fields, spot: Spot<'_>) -> Result<Fiel
             (Some(Value::Array(items)), Value::Array(changes)) => {
                 Value::Array(merge_lists(items, changes, spot.field(&key)?, deleted)?)
             }
-            (_, other) => other,
+            (_, mut added) => {
+                strip_directives(&mut added);
+                added
+            }
         };
         own.insert(key, merged);
     }
     Ok(own)
+}
+
+/// Nothing is merged into what is new, so that directives mean nothing there.
+fn strip_directives(added: &mut Value) {
+    match added {
+        Value::Object(fields) => {
+            fields.shift_remove(DIRECTIVE);
+            fields.values_mut().for_each(strip_directives);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_directives),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// `$retainKeys`: other fields go away, and the patch may have no others.

@@ -4,17 +4,14 @@ use std::{collections::BTreeMap, fmt::Write as _, ops::Range};
 
 use serde_json::{Map, Number, Value};
 
-/// Longer values would make messages nobody reads; deeper ones do not come out of the parser anyway.
-const DEPTH_MAX: usize = 128;
-
-/// A value inside a message: texts quoted, numbers and booleans plain, the rest as Go source.
+/// A value inside a message: strings quoted, the rest as JSON.
 pub(crate) fn value(value: &Value) -> String {
     match value {
-        Value::Null => "\"null\"".into(),
         Value::String(text) => quote(text),
         Value::Number(it) => number(it),
-        Value::Bool(it) => it.to_string(),
-        Value::Array(_) | Value::Object(_) => source(value),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            escaped(value.to_string())
+        }
     }
 }
 
@@ -49,14 +46,9 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// A value as `%#v` gives it: Go source.
-pub(crate) fn source(value: &Value) -> String {
-    source_to(value, DEPTH_MAX)
-}
-
-/// A list of texts as `%#v` gives it.
-pub(crate) fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
-    let quoted: Vec<String> = texts.into_iter().map(|it| quote(it.as_ref())).collect();
+/// A list of strings, as `%#v` gives it.
+pub(crate) fn list(items: &[String]) -> String {
+    let quoted: Vec<String> = items.iter().map(|it| quote(it)).collect();
     format!("[]string{{{}}}", quoted.join(", "))
 }
 
@@ -129,28 +121,6 @@ fn push_escaped(out: &mut String, c: char) {
     debug_assert!(written.is_ok());
 }
 
-fn source_to(value: &Value, depth: usize) -> String {
-    if depth == 0 {
-        return "...".into();
-    }
-    match value {
-        Value::Null => "interface {}(nil)".into(),
-        Value::Bool(it) => it.to_string(),
-        Value::Number(it) => number(it),
-        Value::String(text) => quote(text),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|it| source_to(it, depth - 1)).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(fields) => {
-            let field =
-                |(key, it): (&String, _)| format!("{}:{}", quote(key), source_to(it, depth - 1));
-            let fields: Vec<String> = sorted(fields).map(field).collect();
-            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
-        }
-    }
-}
-
 /// JSON as Go writes it: the keys of maps are sorted, numbers plain, and `<`, `>` and `&` escaped.
 pub(crate) fn json(value: &Value) -> String {
     match value {
@@ -172,7 +142,11 @@ pub(crate) fn json(value: &Value) -> String {
 }
 
 fn json_text(text: &str) -> String {
-    let mut out = Value::String(text.to_owned()).to_string();
+    escaped(Value::String(text.to_owned()).to_string())
+}
+
+/// JSON with the signs escaped that mean something in HTML.
+fn escaped(mut out: String) -> String {
     for (c, escaped) in [
         ('<', "\\u003c"),
         ('>', "\\u003e"),

@@ -140,6 +140,27 @@ impl Refusal {
         Self::general(400, "BadRequest", message)
     }
 
+    /// A body that is an object, but not of this kind: a value has a wrong type.
+    pub(crate) fn undecodable(kind: &str, version: &str, why: &str) -> Self {
+        let text = format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}");
+        Self::bad_request(text)
+    }
+
+    /// Why a body cannot be decoded, if that is what is wrong.
+    pub(crate) fn undecodable_why(&self) -> Option<&str> {
+        Some(self.message.split_once(" cannot be handled as a ")?.1.split_once(": ")?.1)
+    }
+
+    /// A patch whose result is not an object of the kind.
+    pub(crate) fn unfit_patch(why: &str) -> Self {
+        let message = format!("the patched object is invalid: {why}");
+        let cause = json!({ "reason": "FieldValueInvalid", "message": why, "field": "patch" });
+        Self {
+            details: Some(json!({ "causes": [cause] }).into()),
+            ..Self::general(422, "Invalid", message)
+        }
+    }
+
     /// The server itself fails.
     pub(crate) fn internal(cause: &str) -> Self {
         let message = format!("Internal error occurred: {cause}");
@@ -164,9 +185,9 @@ impl Refusal {
     }
 
     /// Nothing is created of a kind whose definition goes away.
-    pub(crate) fn terminating_definition(def: &ResourceDef) -> Self {
-        let message = "create not allowed while custom resource definition is terminating";
-        Self { message: message.into(), ..Self::not_supported(def, "create") }
+    pub(crate) fn terminating_definition(def: &ResourceDef, name: &str) -> Self {
+        let why = "create not allowed while custom resource definition is terminating";
+        Self::forbidden(def, name, why)
     }
 
     /// The object is not the one that the writer means.

@@ -19,20 +19,20 @@ pub(crate) enum ProblemKind {
     Required(String),
     /// The value, and why it is refused (may be empty).
     Invalid(Value, String),
-    /// A value that Go prints in its own notation, and why it is refused.
-    InvalidGo(String, String),
+    /// Why a value is refused that is not shown.
+    Refused(String),
     /// The value, and what would be accepted.
     NotSupported(Value, Vec<String>),
-    /// The same, the value as Go prints it.
-    NotSupportedShown(String, Vec<String>),
     Duplicate(Value),
     NotFound(Value),
     Forbidden(String),
     /// The value, and the limit in bytes.
     TooLong(Value, usize),
+    /// The value, and the greatest number of items.
+    TooMany(usize, usize),
+    /// A value of a wrong type, and what is expected.
+    TypeInvalid(Value, String),
     Internal(String),
-    /// About a value that has a form of its own in Go, such as a struct: the reason, and the whole text.
-    Worded(&'static str, String),
 }
 
 impl Problem {
@@ -55,6 +55,16 @@ impl Problem {
         Self::new(field, ProblemKind::Invalid(value.into(), detail.into()))
     }
 
+    /// A value that is not one of the supported ones.
+    pub(crate) fn not_supported(
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        supported: &[&str],
+    ) -> Self {
+        let supported = supported.iter().copied().map(String::from).collect();
+        Self::new(field, ProblemKind::NotSupported(value.into(), supported))
+    }
+
     /// A change or a field that is not allowed.
     pub(crate) fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(field, ProblemKind::Forbidden(detail.into()))
@@ -64,16 +74,15 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
-            ProblemKind::Invalid(..) | ProblemKind::InvalidGo(..) => "FieldValueInvalid",
-            ProblemKind::NotSupported(..) | ProblemKind::NotSupportedShown(..) => {
-                "FieldValueNotSupported"
-            }
+            ProblemKind::Invalid(..) | ProblemKind::Refused(_) => "FieldValueInvalid",
+            ProblemKind::NotSupported(..) => "FieldValueNotSupported",
             ProblemKind::Duplicate(_) => "FieldValueDuplicate",
             ProblemKind::NotFound(_) => "FieldValueNotFound",
             ProblemKind::Forbidden(_) => "FieldValueForbidden",
             ProblemKind::TooLong(..) => "FieldValueTooLong",
+            ProblemKind::TooMany(..) => "FieldValueTooMany",
+            ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
             ProblemKind::Internal(_) => "InternalError",
-            ProblemKind::Worded(reason, _) => reason,
         }
     }
 
@@ -86,25 +95,30 @@ impl Problem {
         match &self.kind {
             ProblemKind::Required(detail) if detail.is_empty() => "Required value".into(),
             ProblemKind::Required(detail) => format!("Required value: {detail}"),
-            ProblemKind::Invalid(value, detail) => with("Invalid value", value, detail),
-            ProblemKind::InvalidGo(value, detail) => format!("Invalid value: {value}: {detail}"),
+            ProblemKind::Invalid(value, detail) | ProblemKind::TypeInvalid(value, detail) => {
+                with("Invalid value", value, detail)
+            }
+            ProblemKind::Refused(detail) => format!("Invalid value: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
                 let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
                 with("Unsupported value", value, if quoted.is_empty() { "" } else { &detail })
             }
-            ProblemKind::NotSupportedShown(value, supported) => {
-                let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
-                let supported = quoted.join(", ");
-                format!("Unsupported value: {value}: supported values: {supported}")
-            }
             ProblemKind::Duplicate(value) => with("Duplicate value", value, ""),
             ProblemKind::NotFound(value) => with("Not found", value, ""),
             ProblemKind::Forbidden(detail) if detail.is_empty() => "Forbidden".into(),
             ProblemKind::Forbidden(detail) => format!("Forbidden: {detail}"),
-            ProblemKind::TooLong(_, limit) => format!("Too long: must have at most {limit} bytes"),
+            ProblemKind::TooLong(_, limit) => {
+                format!("Too long: may not be more than {limit} {}", several(*limit, "byte"))
+            }
+            ProblemKind::TooMany(count, most) => {
+                format!("Too many: {count}: must have at most {most} {}", several(*most, "item"))
+            }
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
-            ProblemKind::Worded(_, text) => text.clone(),
         }
     }
+}
+
+fn several(count: usize, what: &str) -> String {
+    if count == 1 { what.to_owned() } else { format!("{what}s") }
 }

@@ -1,15 +1,13 @@
 //! Bodies of writes: from bytes to an object of the kind that the URL names, or to the answer that the real server gives.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 
 use crate::{
     refusal::{Problem, Refusal},
     request::{
-        json::{self, Fault},
+        json,
         protobuf::{self, Envelope, PROTOBUF},
-        typed, yaml,
+        yaml,
     },
 };
 
@@ -17,14 +15,8 @@ use crate::{
 pub(crate) const ACCEPTED: [&str; 3] = [JSON, YAML, PROTOBUF];
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const YAML: &str = "application/yaml";
-/// How much of a body is shown in an error.
-const SHOWN_BYTES: usize = 30;
 /// Where the real server keeps its native kinds; stands in its answers.
-const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
-/// What every body is read as first; stands in its answers as well.
-const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
-                         Kind string \"json:\\\"kind,omitempty\\\"\" }";
-
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
 /// What a body should be.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected<'a> {
@@ -48,65 +40,57 @@ impl Expected<'_> {
     }
 }
 
-/// Decodes a body; fills in the kind and the version of native kinds where they are missing.
+/// Decodes a body; fills in the kind and the version of native kinds where they are missing. Adds the paths of fields that occur
+/// more than once to `repeated`.
 pub(crate) fn decode(
     content_type: &str,
     body: &[u8],
     expected: Expected<'_>,
+    repeated: &mut Vec<String>,
 ) -> Result<Value, Refusal> {
-    let unrecognized = |why: &str| {
-        Refusal::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): {why} ({})",
-            expected.kind,
-            shown(body)
-        ))
-    };
+    let unrecognized = |why: &str| unrecognized(&expected, why);
     let value = match media_type(content_type).as_str() {
-        "" | JSON => json::parse(body),
+        "" | JSON => json::parse_strictly(body, repeated),
         PROTOBUF if expected.native => {
             let envelope = Envelope::parse(body).map_err(|why| unrecognized(&why))?;
-            return of_protobuf(envelope, body, &expected);
+            return of_protobuf(envelope, &expected);
         }
         YAML => Ok(yaml::parse(body).map_err(|error| unrecognized(&format!("yaml: {error}")))?),
         _ => return Err(Refusal::unsupported_media_type(&ACCEPTED)),
     };
-    let value = match value {
-        Ok(value) => value,
-        Err(Fault::Syntax { text, .. }) => {
-            let why = format!("couldn't get version/kind; json parse error: {text}");
-            return Err(unrecognized(&why));
-        }
-        Err(Fault::Number) => return Err(huge_number(body, &expected)),
-    };
-    let (api_version, kind) = type_meta(&value).map_err(|why| {
-        unrecognized(&format!("couldn't get version/kind; json parse error: {why}"))
-    })?;
+    let value = value.map_err(|why| unrecognized(&format!("json parse error: {why}")))?;
+    let (api_version, kind) =
+        type_meta(&value).map_err(|why| unrecognized(&format!("json parse error: {why}")))?;
     if api_version.matches('/').count() > 1 {
         return Err(unrecognized(&format!("unexpected GroupVersion string: {api_version}")));
     }
     if expected.native {
-        native(value, body, (api_version, kind), &expected)
+        native(value, (api_version, kind), &expected)
     } else {
-        custom(value, body, (api_version, kind), &expected)
+        custom(value, (api_version, kind), &expected)
     }
 }
 
-fn of_protobuf(
-    envelope: Envelope<'_>,
-    body: &[u8],
-    expected: &Expected<'_>,
-) -> Result<Value, Refusal> {
+/// A body in which no object of the kind can be recognized.
+fn unrecognized(expected: &Expected<'_>, why: &str) -> Refusal {
+    let kind = expected.kind;
+    Refusal::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why}"
+    ))
+}
+
+fn of_protobuf(envelope: Envelope<'_>, expected: &Expected<'_>) -> Result<Value, Refusal> {
     let Envelope { api_version, kind, message } = envelope;
     let same = |given: &str, wanted: &str| given.is_empty() || given == wanted;
     let is_expected = same(&api_version, &expected.api_version()) && same(&kind, expected.kind);
     // Messages of other kinds need not be read to be refused.
     let value = if is_expected {
         protobuf::message(expected.definition, message)
-            .map_err(|why| cannot_be_handled(expected.kind, expected.version, expected, &why))?
+            .map_err(|why| Refusal::undecodable(expected.kind, expected.version, &why))?
     } else {
         Value::Object(serde_json::Map::new())
     };
-    native(value, body, (api_version, kind), expected)
+    native(value, (api_version, kind), expected)
 }
 
 /// A body of an endpoint below objects: JSON, or protobuf of this definition.
@@ -134,7 +118,7 @@ pub(crate) fn type_meta(value: &Value) -> Result<(String, String), String> {
         Value::Null => return Ok((String::new(), String::new())),
         other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
             let name = json::type_name(other);
-            return Err(format!("json: cannot unmarshal {name} into Go value of type {TYPE_META}"));
+            return Err(format!("expected an object, got a value of type {name}"));
         }
     };
     let mut found = (String::new(), String::new());
@@ -149,9 +133,7 @@ pub(crate) fn type_meta(value: &Value) -> Result<(String, String), String> {
             Value::Null => {}
             other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                 let wrong = json::type_name(other);
-                return Err(format!(
-                    "json: cannot unmarshal {wrong} into Go struct field .{name} of type string"
-                ));
+                return Err(format!("{name}: expected a string, got a value of type {wrong}"));
             }
         }
     }
@@ -160,7 +142,6 @@ pub(crate) fn type_meta(value: &Value) -> Result<(String, String), String> {
 
 fn native(
     mut value: Value,
-    body: &[u8],
     (api_version, kind): (String, String),
     expected: &Expected<'_>,
 ) -> Result<Value, Refusal> {
@@ -170,7 +151,12 @@ fn native(
         if kind.is_empty() { expected.kind.to_owned() } else { kind },
     );
     let (group, version) = given.0.split_once('/').unwrap_or(("", &given.0));
-    let unhandled = |why: &str| cannot_be_handled(&given.1, version, expected, why);
+    let unhandled = |why: &str| {
+        let (found, kind) = (&given.1, expected.kind);
+        Refusal::bad_request(format!(
+            "{found} in version {version:?} cannot be handled as a {kind}: {why}"
+        ))
+    };
     if given.0 != wanted && given.1 == expected.kind && (expected.known)(group, version, &given.1) {
         // The versions of a kind are one for the decoder.
         return Err(other_version(&given.0, &wanted));
@@ -196,8 +182,6 @@ fn native(
     if value.is_null() {
         value = Value::Object(serde_json::Map::new());
     }
-    typed::metadata_of_native(&value, body, expected.version, expected.kind)
-        .map_err(|why| unhandled(&why))?;
     if let Some(fields) = value.as_object_mut() {
         fields.insert("apiVersion".into(), given.0.clone().into());
         fields.insert("kind".into(), given.1.clone().into());
@@ -207,33 +191,11 @@ fn native(
 
 fn custom(
     value: Value,
-    body: &[u8],
     (api_version, kind): (String, String),
     expected: &Expected<'_>,
 ) -> Result<Value, Refusal> {
     if kind.is_empty() {
-        // What the real server read last is the whole body; of a YAML body it is what it was converted to.
-        let whole = if body.first() == Some(&b'{') {
-            String::from_utf8_lossy(body).into_owned()
-        } else {
-            value.to_string()
-        };
-        let why = format!(
-            "unmarshalerDecoder: Object 'Kind' is missing in '{whole}', {}",
-            typed::place(whole.as_bytes(), whole.len())
-        );
-        return Err(cannot_be_handled(expected.kind, expected.version, expected, &why));
-    }
-    let version = match api_version.as_str() {
-        "" => expected.version,
-        given => given.rsplit('/').next().unwrap_or(given),
-    };
-    typed::metadata_of_custom(&value)
-        .map_err(|why| cannot_be_handled(&kind, version, expected, &why))?;
-    if api_version.is_empty() {
-        return Err(Refusal::internal(
-            "Object 'apiVersion' is missing in 'object has no apiVersion field'",
-        ));
+        return Err(unrecognized(expected, "the field kind is missing"));
     }
     let wanted = expected.api_version();
     if api_version != wanted {
@@ -253,49 +215,12 @@ fn other_version(given: &str, wanted: &str) -> Refusal {
     ))
 }
 
-/// A body that is JSON, but not of this kind.
-fn cannot_be_handled(kind: &str, version: &str, expected: &Expected<'_>, why: &str) -> Refusal {
-    Refusal::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
-        expected.kind
-    ))
-}
-
-/// A number that is too large for a float: the real server names no field in this case either.
-fn huge_number(body: &[u8], expected: &Expected<'_>) -> Refusal {
-    let prefix = if expected.native {
-        format!("{}.{}.", expected.version, expected.kind)
-    } else {
-        String::new()
-    };
-    let end = json::huge_number_end(body);
-    let why = format!("{prefix}readNumberAsString: invalid number, {}", typed::place(body, end));
-    cannot_be_handled(expected.kind, expected.version, expected, &why)
-}
-
 /// What a header says before its parameters.
 pub(crate) fn media_type(content_type: &str) -> String {
     let (name, _parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
     let name = name.trim().to_ascii_lowercase();
     // Parameters of nothing are no media type; nothing at all is the default one.
     if name.is_empty() && !content_type.trim().is_empty() { ";".into() } else { name }
-}
-
-/// The start of a body for an error: as text if it looks like JSON.
-fn shown(body: &[u8]) -> String {
-    let start = body.get(..SHOWN_BYTES).unwrap_or(body);
-    let mut text = match body.first() {
-        None => return "<empty>".into(),
-        Some(b'{') => String::from_utf8_lossy(start).into_owned(),
-        Some(_) => start.iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").unwrap_or_default();
-            hex
-        }),
-    };
-    if body.len() > SHOWN_BYTES {
-        text.push_str(" ...");
-    }
-    text
 }
 
 /// The object of a write and the URL do not agree; `Ok` if they do. An update or a patch needs a name.
@@ -317,53 +242,29 @@ pub(crate) fn check_place(object: &Value, name: &str, namespace: &str) -> Result
     }
     let given = meta("namespace");
     if !given.is_empty() && given != namespace {
-        return Err(Refusal::bad_request(format!(
-            "the namespace of the object ({given}) does not match the namespace on the request ({namespace})"
-        )));
+        let why =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Refusal::bad_request(why));
     }
     Ok(())
 }
 
-/// What a patch makes of a custom object must still be of its kind.
+/// What a patch makes of an object must still be of its kind.
 pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(), Refusal> {
-    let text = shown_patched(patched, expected.native);
-    let refused = |why: &str| {
-        let problem = Problem::invalid("patch", text.as_str(), why);
-        Err(Refusal::invalid("", "", "", &[problem]))
-    };
-    let (api_version, kind) = match type_meta(patched) {
-        Ok(found) => found,
-        Err(why) => {
-            return refused(&format!("couldn't get version/kind; json parse error: {why}"));
-        }
-    };
+    let (api_version, kind) = type_meta(patched).map_err(|why| Refusal::unfit_patch(&why))?;
     let name = patched.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let wanted = expected.api_version();
     if expected.native {
         let same = |given: &str, wanted: &str| given.is_empty() || given == wanted;
         if same(&api_version, &wanted) && same(&kind, expected.kind) {
-            let checked = typed::metadata_of_native(
-                patched,
-                text.as_bytes(),
-                expected.version,
-                expected.kind,
-            );
-            return checked.or_else(|why| refused(&why));
+            return Ok(());
         }
         let of = if api_version.is_empty() { wanted } else { api_version };
         let kind = if kind.is_empty() { expected.kind.to_owned() } else { kind };
-        return refused(&format!(
-            "no kind \"{kind}\" is registered for version \"{of}\" in scheme \"{SCHEME}\""
-        ));
+        return Err(Refusal::unfit_patch(&format!("{of} {kind} is another kind")));
     }
     if kind.is_empty() {
-        return refused(&format!(
-            "unmarshalerDecoder: Object 'Kind' is missing in '{text}', {}",
-            typed::place(text.as_bytes(), text.len())
-        ));
-    }
-    if let Err(why) = typed::metadata_of_custom(patched) {
-        return refused(&why);
+        return Err(Refusal::unfit_patch("the field kind is missing"));
     }
     if api_version.is_empty() {
         return Err(Refusal::internal(
@@ -381,26 +282,4 @@ pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(
         return Err(Refusal::invalid(expected.group, &kind, name, &[problem]));
     }
     Ok(())
-}
-
-/// A patched object as the real server has it before it reads it again: a map with its keys in order. Below the first level
-/// of native kinds the order is that of the stored object.
-pub(crate) fn shown_patched(patched: &Value, native: bool) -> String {
-    if native && let Value::Object(fields) = patched {
-        let mut fields = fields.clone();
-        fields.sort_keys();
-        return Value::Object(fields).to_string();
-    }
-    typed::sorted_json(patched)
-}
-
-/// The same refusal for what a patch has made of a native object.
-pub(crate) fn refuse_patched(refusal: Refusal, kind: &str, text: &str) -> Refusal {
-    match refusal.message.split_once(&format!("cannot be handled as a {kind}: ")) {
-        Some((_, why)) => {
-            let problem = Problem::invalid("patch", text, why);
-            Refusal::invalid("", "", "", &[problem])
-        }
-        None => refusal,
-    }
 }

@@ -4,13 +4,13 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Ask, body,
-    json::{self as reading, Fault},
+    Ask, body, json as reading,
     protobuf::{self, Envelope, PROTOBUF},
     query::Query,
-    typed, yaml,
+    yaml,
 };
 use crate::{
+    native,
     refusal::{Problem, ProblemKind, Refusal, go},
     resource::{CRDS, ResourceDef},
 };
@@ -120,32 +120,29 @@ fn of_query(query: &Query) -> Result<Value, Refusal> {
     Ok(options.into())
 }
 
-/// The real server takes mistakes in here for its own.
 fn of_body(ask: &Ask) -> Result<Value, Refusal> {
     let unread = |why: &str| {
-        Refusal::unclassed(format!("couldn't get version/kind; json parse error: {why}"))
+        Refusal::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     };
     let value = match body::media_type(ask.header(CONTENT_TYPE)).as_str() {
-        "" | body::JSON => reading::parse(&ask.body).map_err(|fault| match fault {
-            Fault::Syntax { text, .. } => unread(&text),
-            Fault::Number => unread("number out of range"),
-        })?,
+        "" | body::JSON => reading::parse(&ask.body).map_err(|why| unread(&why))?,
         body::YAML => {
-            yaml::parse(&ask.body).map_err(|why| Refusal::unclassed(format!("yaml: {why}")))?
+            yaml::parse(&ask.body).map_err(|why| Refusal::bad_request(format!("yaml: {why}")))?
         }
         PROTOBUF => {
-            let envelope = Envelope::parse(&ask.body).map_err(Refusal::unclassed)?;
+            let envelope = Envelope::parse(&ask.body).map_err(Refusal::bad_request)?;
             check_kind(&envelope.api_version, &envelope.kind)?;
-            return protobuf::message(DEFINITION, envelope.message).map_err(Refusal::unclassed);
+            return protobuf::message(DEFINITION, envelope.message).map_err(Refusal::bad_request);
         }
         _ => return Err(Refusal::unsupported_media_type(&body::ACCEPTED)),
     };
     let (version, kind) = body::type_meta(&value).map_err(|why| unread(&why))?;
     if version.matches('/').count() > 1 {
-        return Err(Refusal::unclassed(format!("unexpected GroupVersion string: {version}")));
+        return Err(Refusal::bad_request(format!("unexpected GroupVersion string: {version}")));
     }
     check_kind(&version, &kind)?;
-    typed::delete_options(&value, &ask.body).map_err(Refusal::unclassed)?;
+    let mut options = value.clone();
+    native::decode_as(DEFINITION, &mut options, "").map_err(Refusal::bad_request)?;
     Ok(value)
 }
 
@@ -154,7 +151,7 @@ fn check_kind(version: &str, kind: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let version = if version.is_empty() { "v1" } else { version };
-    Err(Refusal::unclassed(format!(
+    Err(Refusal::bad_request(format!(
         "no kind {} is registered for version {} in scheme {}",
         go::quote(kind),
         go::quote(version),
@@ -181,8 +178,7 @@ fn check(options: &Value) -> Result<(), Refusal> {
     let runs = runs.into_iter().flatten().filter_map(Value::as_str).map(String::from);
     let runs: Vec<String> = runs.collect();
     if runs.iter().any(|it| it != "All") {
-        let kind = ProblemKind::NotSupportedShown(go::texts(&runs), vec!["All".into()]);
-        problems.push(Problem::new("dryRun", kind));
+        problems.push(Problem::not_supported("dryRun", runs, &["All"]));
     }
     if problems.is_empty() {
         return Ok(());

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::query::Query;
-use crate::refusal::{Problem, ProblemKind, Refusal, go};
+use crate::refusal::{Problem, Refusal, go};
+
+/// Which versions are meant by a version.
+const MATCH: &str = "resourceVersionMatch";
 
 /// The parameters of a list or a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +26,13 @@ impl ListOptions {
         let timeout = query.integer("timeoutSeconds")?;
         let next = query.text("continue").map(String::from);
         check_match(query, watch)?;
-        let version = query.text("resourceVersion").map(version).transpose()?;
+        let version = query.text("resourceVersion").map(version).transpose();
+        let version = version.map_err(|it| {
+            if watch {
+                return it;
+            }
+            Refusal::bad_request(format!("invalid resource version: {}", it.message))
+        })?;
         if next.is_some() && !watch && version.is_some_and(|it| it > 0) {
             let why = "specifying resource version is not allowed when using continue";
             return Err(Refusal::bad_request(why));
@@ -58,17 +67,18 @@ pub(crate) fn version(text: &str) -> Result<u64, Refusal> {
 }
 
 fn check_match(query: &Query, watch: bool) -> Result<(), Refusal> {
-    const FIELD: &str = "resourceVersionMatch";
-    let Some(matching) = query.text(FIELD) else { return Ok(()) };
-    let mut problems = Vec::new();
-    let mut forbidden = |why: &str| problems.push(Problem::forbidden(FIELD, why));
-    let version = query.text("resourceVersion");
-    // With initial events a watch may say what they are to match.
-    let initial = watch && query.flag("sendInitialEvents");
-    if watch && !initial {
-        forbidden("resourceVersionMatch is forbidden for watch");
+    if watch {
+        return check_watch(query);
     }
-    if version.is_none() && !initial {
+    let mut problems = Vec::new();
+    if query.has("sendInitialEvents") {
+        let why = "sendInitialEvents is forbidden for list";
+        problems.push(Problem::forbidden("sendInitialEvents", why));
+    }
+    let Some(matching) = query.text(MATCH) else { return refuse(&problems) };
+    let mut forbidden = |why: &str| problems.push(Problem::forbidden(MATCH, why));
+    let version = query.text("resourceVersion");
+    if version.is_none() {
         forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided");
     }
     if query.text("continue").is_some() {
@@ -78,11 +88,39 @@ fn check_match(query: &Query, watch: bool) -> Result<(), Refusal> {
         forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
     }
     if !matches!(matching, "Exact" | "NotOlderThan") {
-        let accepted = ["Exact", "NotOlderThan", ""].map(String::from).into();
-        problems.push(Problem::new(FIELD, ProblemKind::NotSupported(matching.into(), accepted)));
+        let accepted = ["Exact", "NotOlderThan", ""];
+        problems.push(Problem::not_supported(MATCH, matching, &accepted));
     }
+    refuse(&problems)
+}
+
+/// What a watch may say of its first events.
+fn check_watch(query: &Query) -> Result<(), Refusal> {
+    const NOT_OLDER: &str = "NotOlderThan";
+    let mut problems = Vec::new();
+    let matching = query.text(MATCH).unwrap_or_default();
+    let mut forbidden = |why: &str| problems.push(Problem::forbidden(MATCH, why));
+    let is_initial = query.has("sendInitialEvents");
+    if is_initial && matching != NOT_OLDER {
+        forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    }
+    if !matching.is_empty() && !is_initial {
+        forbidden(
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        );
+    }
+    if query.text("continue").is_some() {
+        forbidden("resourceVersionMatch is forbidden when continue is provided");
+    }
+    if !matching.is_empty() && matching != NOT_OLDER {
+        problems.push(Problem::not_supported(MATCH, matching, &[NOT_OLDER]));
+    }
+    refuse(&problems)
+}
+
+fn refuse(problems: &[Problem]) -> Result<(), Refusal> {
     if problems.is_empty() {
         return Ok(());
     }
-    Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &problems))
+    Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", problems))
 }

@@ -10,8 +10,6 @@ pub(crate) mod options;
 pub(crate) mod protobuf;
 pub(crate) mod query;
 pub(crate) mod route;
-pub(crate) mod time;
-pub(crate) mod typed;
 pub(crate) mod yaml;
 
 #[cfg(test)]

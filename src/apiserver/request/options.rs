@@ -2,9 +2,12 @@
 
 use crate::{
     metadata,
-    refusal::{Problem, ProblemKind, Refusal, go},
+    refusal::{Problem, Refusal},
     request::query::Query,
 };
+
+/// What is done about unknown and repeated fields.
+const VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
 /// What a write is: each kind has its own name in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +48,12 @@ impl WriteOptions {
         problems.extend(manager.map(metadata::check_manager).unwrap_or_default());
         let dry_runs: Vec<String> = query.all("dryRun").map(String::from).collect();
         if dry_runs.iter().any(|it| it != "All") {
-            let kind = ProblemKind::NotSupportedShown(go::texts(&dry_runs), vec!["All".into()]);
-            problems.push(Problem::new("dryRun", kind));
+            problems.push(Problem::not_supported("dryRun", dry_runs.clone(), &["All"]));
+        }
+        if let Some(validation) = query.text("fieldValidation")
+            && !VALIDATIONS.contains(&validation)
+        {
+            problems.push(Problem::not_supported("fieldValidation", validation, &VALIDATIONS));
         }
         if !problems.is_empty() {
             return Err(Refusal::invalid("meta.k8s.io", write.kind(), "", &problems));

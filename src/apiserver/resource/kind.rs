@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    native::{self, Native},
-    resource::{CRDS, ResourceDef, definition},
+    native::{self, Conversion, Native},
+    resource::{ResourceDef, definition},
     schema::{self, Rules, Schema},
     store::stored::Stored,
 };
@@ -37,6 +37,8 @@ pub(crate) struct Version {
     pub(crate) without_status: bool,
     /// The schema of the version that objects are stored in, if not all versions have the same.
     pub(crate) stored: Option<Arc<Schema>>,
+    /// Fields beside the name and the namespace that lists can be narrowed by: `spec.size`.
+    pub(crate) selectable: Vec<String>,
     /// What clients of a deprecated version are told.
     pub(crate) warning: Option<String>,
     /// Whether its CRD is being deleted.
@@ -134,12 +136,18 @@ impl View {
 
     /// What clients of a deprecated version are told.
     pub(crate) fn warning(&self) -> Option<&str> {
-        self.kind.versions.get(&self.version)?.warning.as_deref()
+        let own = self.kind.versions.get(&self.version).and_then(|it| it.warning.as_deref());
+        own.or(self.kind.native.and_then(|it| it.warning))
+    }
+
+    /// How objects are translated from and to the stored version of a native kind.
+    fn conversion(&self) -> Option<&'static Conversion> {
+        self.kind.native?.conversion.filter(|it| it.version == self.version)
     }
 
     /// Whether objects are kept in another shape than they are shown in.
     pub(crate) fn converts(&self) -> bool {
-        self.is_old_definition()
+        self.conversion().is_some()
             || self.kind.native.is_some_and(|it| it.twin.is_some())
             || self.storage_schema().is_some()
     }
@@ -148,19 +156,13 @@ impl View {
         self.kind.versions.get(&self.version)?.stored.as_deref()
     }
 
-    fn is_old_definition(&self) -> bool {
-        self.version == "v1beta1" && self.kind.def.qualified() == CRDS
-    }
-
     /// The whole object.
     pub(crate) fn tree(&self, object: &Stored) -> Value {
         let kind = &self.kind.def.kind;
-        if self.is_old_definition() {
-            let mut tree = object.tree("apiextensions.k8s.io/v1", kind);
-            definition::to_v1beta1(&mut tree);
-            return tree;
-        }
         let mut tree = object.tree(&self.api_version, kind);
+        if let Some(conversion) = self.conversion() {
+            (conversion.from_stored)(&mut tree);
+        }
         if let Some(schema) = self.storage_schema() {
             // What is stored has the fields and the defaults of its own version; conversion adds nothing.
             schema::prune(schema, &mut tree);
@@ -177,8 +179,8 @@ impl View {
 
     /// The object in the shape that it is kept in.
     pub(crate) fn stored(&self, mut object: Value) -> Value {
-        if self.is_old_definition() {
-            definition::to_v1(&mut object);
+        if let Some(conversion) = self.conversion() {
+            (conversion.to_stored)(&mut object);
         }
         if let Some(schema) = self.storage_schema() {
             schema::prune(schema, &mut object);

@@ -56,13 +56,13 @@ pub(super) fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version.is_empty() {
-        found.push(Problem::required(format!("{path}.apiVersion"), "must not be empty"));
+        found.push(Problem::required(format!("{path}.apiVersion"), ""));
     } else if version.matches('/').count() > 1 {
         let text = format!("unexpected GroupVersion string: {version}");
         found.push(Problem::invalid(format!("{path}.apiVersion"), version, text));
     }
     if kind.is_empty() {
-        found.push(Problem::required(format!("{path}.kind"), "must not be empty"));
+        found.push(Problem::required(format!("{path}.kind"), ""));
     } else {
         let wrong = names::dns_1035_label(&kind.to_lowercase());
         if !wrong.is_empty() {

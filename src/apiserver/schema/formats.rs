@@ -7,6 +7,9 @@ use jiff::civil::Date;
 
 use crate::metadata::names;
 
+/// Formats of numbers.
+const INTEGERS: [&str; 4] = ["int32", "int64", "uint32", "uint64"];
+const FLOATS: [&str; 2] = ["float", "double"];
 /// Formats of texts, without the hyphens, which do not matter.
 const KNOWN: [&str; 27] = [
     "bsonobjectid",
@@ -40,8 +43,21 @@ const KNOWN: [&str; 27] = [
 
 /// The format of a schema with this type (empty: none given), unless it is one that the real server does not look at.
 pub(super) fn relevant<'a>(kind: &str, format: &'a str) -> Option<&'a str> {
-    let known = matches!(kind, "" | "string") && KNOWN.contains(&normal(format).as_str());
+    let known = match kind {
+        "" | "string" => KNOWN.contains(&normal(format).as_str()),
+        "integer" => INTEGERS.contains(&format),
+        "number" => FLOATS.contains(&format),
+        _ => false,
+    };
     known.then_some(format)
+}
+
+/// As Go has read addresses for long: with zeros before the numbers.
+fn is_ipv4(text: &str) -> bool {
+    let short = |it: &str| it.trim_start_matches('0').to_owned();
+    let parts: Vec<String> = text.split('.').map(short).collect();
+    let filled: Vec<&str> = parts.iter().map(|it| if it.is_empty() { "0" } else { it }).collect();
+    !text.split('.').any(str::is_empty) && filled.join(".").parse::<Ipv4Addr>().is_ok()
 }
 
 /// Whether a text has a format. Any text has a format that is not known.
@@ -57,7 +73,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "email" => is_email(text),
         "hexcolor" => is_hex_color(text),
         "hostname" => is_hostname(text),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => is_ipv4(text),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "isbn" => is_isbn10(text) || is_isbn13(text),
         "isbn10" => is_isbn10(text),

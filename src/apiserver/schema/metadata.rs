@@ -1,94 +1,42 @@
 //! The metadata of custom resources, and of objects inside of them: only fields that exist, with the types they have.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Schema, Shape, decoding};
-use crate::refusal::{
-    go,
-    path::{push_field, push_item},
+use super::{Schema, Shape};
+use crate::{
+    native::{self, OBJECT_META},
+    refusal::path::{push_field, push_item},
 };
 
-const FIELDS: [&str; 15] = [
-    "annotations",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
-const OWNER_FIELDS: [&str; 6] =
-    ["apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid"];
-const WRITER_FIELDS: [&str; 7] =
-    ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "subresource", "time"];
-
-/// Removes what is not known, and what is empty, from metadata whose types are right.
-pub(crate) fn clean(meta: &mut Value) {
-    let Some(fields) = meta.as_object_mut() else { return };
-    fields.retain(|name, value| {
-        FIELDS.contains(&name.as_str()) && !is_empty(value) && {
-            match name.as_str() {
-                "labels" | "annotations" => texts(value),
-                "ownerReferences" => items(value, owner),
-                "managedFields" => {
-                    items(value, |it| it.retain(|name, _| WRITER_FIELDS.contains(&name.as_str())));
-                }
-                _ => {}
-            }
+/// Removes what is not known, and what is empty, from metadata whose types are right. Returns the paths of what is not known.
+pub(crate) fn clean(meta: &mut Value, path: &str) -> Vec<String> {
+    let mut decoded = meta.clone();
+    let unknown = native::decode_as(OBJECT_META, &mut decoded, path).unwrap_or_default();
+    let Some(fields) = meta.as_object_mut() else { return unknown };
+    // In the order of the client.
+    fields.retain(|name, value| match decoded.get_mut(name) {
+        Some(kept) => {
+            *value = kept.take();
             true
         }
+        None => false,
     });
+    unknown
 }
 
-/// What is left out when Go writes it.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(it) => it.is_empty(),
-        Value::Array(it) => it.is_empty(),
-        Value::Object(it) => it.is_empty(),
-        Value::Number(it) => it.as_i64() == Some(0),
-        Value::Bool(_) => false,
+/// What is wrong with the types of metadata.
+fn fault(meta: &Value, path: &str) -> Option<String> {
+    if meta.is_null() {
+        return None;
     }
-}
-
-/// A label without a value has the empty one.
-fn texts(value: &mut Value) {
-    let Some(fields) = value.as_object_mut() else { return };
-    for (_, value) in fields {
-        if value.is_null() {
-            *value = Value::String(String::new());
-        }
-    }
-}
-
-fn items(value: &mut Value, change: impl Fn(&mut Map<String, Value>)) {
-    let items = value.as_array_mut().into_iter().flatten();
-    items.filter_map(Value::as_object_mut).for_each(change);
-}
-
-fn owner(fields: &mut Map<String, Value>) {
-    fields.retain(|name, value| OWNER_FIELDS.contains(&name.as_str()) && !value.is_null());
-    for name in ["apiVersion", "kind", "name", "uid"] {
-        if !fields.contains_key(name) {
-            fields.insert(name.into(), Value::String(String::new()));
-        }
-    }
+    native::decode_as(OBJECT_META, &mut meta.clone(), path).err()
 }
 
 /// Why an object cannot be read: metadata of wrong types, its own or that of an embedded object.
 ///
-/// The real server answers with status 400 and `KIND in version "VERSION" cannot be handled as a KIND: `, then this text.
+/// The response has status 400.
 pub(crate) fn unreadable(schema: Option<&Schema>, object: &Value) -> Option<String> {
-    let own = object.get("metadata").and_then(decoding::complaint);
+    let own = object.get("metadata").and_then(|it| fault(it, "metadata"));
     own.or_else(|| embedded(schema?, object, &mut String::new()))
 }
 
@@ -97,16 +45,12 @@ fn embedded(schema: &Schema, value: &Value, path: &mut String) -> Option<String>
     if schema.embedded && !path.is_empty() {
         for name in ["apiVersion", "kind"] {
             if let Some(odd) = value.get(name).filter(|it| !it.is_string()) {
-                return Some(format!(
-                    "{path}.{name}: Invalid value: {}: must be a string",
-                    go::value(odd)
-                ));
+                return Some(format!("{path}.{name}: expected a string, got {odd}"));
             }
         }
-        if let Some(meta) = value.get("metadata")
-            && let Some(text) = decoding::complaint(meta)
-        {
-            return Some(format!("{path}.metadata: Invalid value: {}: {text}", go::value(meta)));
+        let at = format!("{path}.metadata");
+        if let Some(text) = value.get("metadata").and_then(|it| fault(it, &at)) {
+            return Some(text);
         }
     }
     let length = path.len();

@@ -4,7 +4,6 @@
 //! and defaulting walk along; checks of values by the JSON schema itself are in `validate.rs`.
 
 mod checks;
-mod decoding;
 mod defaults;
 mod embedded;
 mod expressions;

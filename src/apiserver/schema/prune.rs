@@ -3,26 +3,28 @@
 use serde_json::Value;
 
 use super::{Link, Schema, Shape, metadata};
+use crate::refusal::path::{push_field, push_item};
 
 /// What every object has, whatever its schema says.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes unknown fields from an object, and unknown metadata from it and from the objects inside of it.
+/// Removes unknown fields from an object, and unknown metadata from it and from the objects inside of it. Returns their paths.
 ///
 /// Recursion ends with the value, whose depth is bounded by the parser of JSON.
-pub(crate) fn prune(schema: &Schema, object: &mut Value) {
-    if let Some(meta) = object.get_mut("metadata") {
-        metadata::clean(meta);
-    }
-    walk(object, Some(schema), Mode { whole: true, keeps: schema.preserves_unknown });
+pub(crate) fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
+    prune_part(schema, object, true)
 }
 
 /// Removes unknown fields from a part of an object; `whole`: from something with a kind and metadata of its own.
-pub(crate) fn prune_part(schema: &Schema, value: &mut Value, whole: bool) {
-    if whole && let Some(meta) = value.get_mut("metadata") {
-        metadata::clean(meta);
-    }
-    walk(value, Some(schema), Mode { whole, keeps: schema.preserves_unknown });
+pub(crate) fn prune_part(schema: &Schema, value: &mut Value, whole: bool) -> Vec<String> {
+    let mut pruning =
+        Pruning { path: String::new(), unknown: Vec::new(), unknown_metadata: Vec::new() };
+    pruning.enter(value, Some(schema), whole);
+    let Pruning { mut unknown, mut unknown_metadata, .. } = pruning;
+    unknown.sort();
+    unknown_metadata.sort();
+    unknown.extend(unknown_metadata);
+    unknown
 }
 
 #[derive(Clone, Copy)]
@@ -33,50 +35,81 @@ struct Mode {
     keeps: bool,
 }
 
-fn walk(value: &mut Value, schema: Option<&Schema>, Mode { whole, keeps }: Mode) {
-    match value {
-        Value::Object(fields) => {
-            let Some(schema) = schema else {
-                fields.clear();
-                return;
-            };
-            fields.retain(|name, value| {
-                if whole && META_FIELDS.contains(&name.as_str()) {
-                    return true;
-                }
-                match child(schema, name) {
-                    Child::Known(child) => {
-                        descend(value, child);
-                        true
-                    }
-                    Child::Unknown => keeps,
-                }
-            });
-        }
-        Value::Array(items) => {
-            let of_items = schema.and_then(Schema::items);
-            for item in items {
-                match of_items {
-                    // What nothing is said of is kept inside of what keeps unknown fields; and it is kept in the items, too.
-                    None if keeps => {}
-                    Some(schema) if keeps => {
-                        walk(item, Some(schema), Mode { whole: schema.embedded, keeps });
-                    }
-                    schema => descend(item, schema),
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+struct Pruning {
+    path: String,
+    unknown: Vec<String>,
+    /// Known of all objects, so that no schema says anything about it.
+    unknown_metadata: Vec<String>,
 }
 
-fn descend(value: &mut Value, schema: Option<&Schema>) {
-    let embedded = schema.is_some_and(|it| it.embedded);
-    if embedded && let Some(meta) = value.get_mut("metadata") {
-        metadata::clean(meta);
+impl Pruning {
+    fn enter(&mut self, value: &mut Value, schema: Option<&Schema>, whole: bool) {
+        if whole && let Some(meta) = value.get_mut("metadata") {
+            let length = self.path.len();
+            push_field(&mut self.path, "metadata");
+            self.unknown_metadata.extend(metadata::clean(meta, &self.path));
+            self.path.truncate(length);
+        }
+        let keeps = schema.is_some_and(|it| it.preserves_unknown);
+        self.walk(value, schema, Mode { whole, keeps });
     }
-    let keeps = schema.is_some_and(|it| it.preserves_unknown);
-    walk(value, schema, Mode { whole: embedded, keeps });
+
+    fn descend(&mut self, value: &mut Value, schema: Option<&Schema>) {
+        self.enter(value, schema, schema.is_some_and(|it| it.embedded));
+    }
+
+    fn walk(&mut self, value: &mut Value, schema: Option<&Schema>, mode: Mode) {
+        let length = self.path.len();
+        match value {
+            Value::Object(fields) => fields.retain(|name, value| {
+                push_field(&mut self.path, name);
+                let kept = self.keep(name, value, schema, mode);
+                if !kept {
+                    self.unknown.push(self.path.clone());
+                }
+                self.path.truncate(length);
+                kept
+            }),
+            Value::Array(items) => {
+                let of_items = schema.and_then(Schema::items);
+                for (at, item) in items.iter_mut().enumerate() {
+                    push_item(&mut self.path, at);
+                    match of_items {
+                        // What nothing is said of is kept inside of what keeps unknown fields; and it is kept in the items, too.
+                        None if mode.keeps => {}
+                        Some(schema) if mode.keeps => {
+                            let mode = Mode { whole: schema.embedded, keeps: true };
+                            self.walk(item, Some(schema), mode);
+                        }
+                        schema => self.descend(item, schema),
+                    }
+                    self.path.truncate(length);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Whether a field stays; prunes what is in it.
+    fn keep(
+        &mut self,
+        name: &str,
+        value: &mut Value,
+        schema: Option<&Schema>,
+        Mode { whole, keeps }: Mode,
+    ) -> bool {
+        let Some(schema) = schema else { return false };
+        if whole && META_FIELDS.contains(&name) {
+            return true;
+        }
+        match child(schema, name) {
+            Child::Known(child) => {
+                self.descend(value, child);
+                true
+            }
+            Child::Unknown => keeps,
+        }
+    }
 }
 
 enum Child<'a> {

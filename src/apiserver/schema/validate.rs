@@ -95,7 +95,7 @@ fn wrong_type(checks: &Checks, value: &Value, path: &str) -> Option<Problem> {
     let expected = checks.types.join(",");
     let wrong = |expected: &str, found: &str| {
         let text = format!("{path} in body must be of type {expected}: {}", go::quote(found));
-        Some(invalid(path, found, text))
+        Some(Problem::new(field(path), ProblemKind::TypeInvalid(found.into(), text)))
     };
     if value.is_null() {
         let fits = checks.types.is_empty() || checks.nullable;
@@ -197,7 +197,8 @@ fn texts(checks: &Texts, text: &str, path: &str) -> Option<Problem> {
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let wrong = |words: String| Some(invalid(path, text, format!("{path} in body should {words}")));
     if let Some(longest) = checks.longest.filter(|it| length > *it) {
-        return wrong(format!("be at most {longest} chars long"));
+        let most = usize::try_from(longest).unwrap_or_default();
+        return Some(Problem::new(field(path), ProblemKind::TooLong(text.into(), most)));
     }
     if let Some(shortest) = checks.shortest.filter(|it| length < *it) {
         return wrong(format!("be at least {shortest} chars long"));
@@ -211,32 +212,59 @@ fn wrong_format(format: &str, text: &str, path: &str) -> Option<Problem> {
         return None;
     }
     let words = format!("{path} in body must be of type {format}: {}", go::quote(text));
-    Some(invalid(path, text, words))
+    Some(Problem::new(field(path), ProblemKind::TypeInvalid(text.into(), words)))
+}
+
+/// A number, or a limit of numbers, that is not of the type or the format.
+fn out_of_range(what: &str, checks: &Checks, number: &Value, path: &str) -> Option<Problem> {
+    let [kind] = checks.types.as_slice() else { return None };
+    let format = checks.format.as_deref().unwrap_or_default();
+    let whole = number.is_i64() || is_whole(number);
+    let fits = match (kind.as_str(), format) {
+        ("integer", "int32") => number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()),
+        ("integer", "uint32") => number.as_u64().is_some_and(|it| u32::try_from(it).is_ok()),
+        ("integer", "uint64") => whole && number.as_f64().is_some_and(|it| it >= 0.0),
+        ("integer", _) => whole,
+        ("number", "float") => number.as_f64().is_some_and(|it| it.abs() <= f64::from(f32::MAX)),
+        _ => true,
+    };
+    let named = match format {
+        "" => "(default format)".to_owned(),
+        format => format!("with format {format}"),
+    };
+    let text = format!("{what} must be of type {kind} {named} in {path}");
+    (!fits).then(|| Problem::invalid("<nil>", "", text))
 }
 
 fn numbers(checks: &Checks, number: &Number, path: &str) -> Vec<Problem> {
-    let checks = &checks.number;
     let mut found = Vec::new();
+    found.extend(out_of_range("Checked value", checks, &number.clone().into(), path));
+    let limits = [
+        ("MultipleOf value", checks.number.multiple_of),
+        ("Minimum boundary value", checks.number.minimum),
+        ("Maximum boundary value", checks.number.maximum),
+    ];
+    for (what, limit) in limits {
+        let limit = limit.map(Value::from);
+        found.extend(limit.and_then(|it| out_of_range(what, checks, &it, path)));
+    }
+    let checks = &checks.number;
     let mut wrong = |words: &str, limit: f64| {
         let text = format!("{path} in body should be {words} {}", go::float(limit));
         found.push(invalid(path, number.clone(), text));
     };
-    // Whole numbers are compared with the whole part of a limit.
-    let limit = |it: Option<f64>| it.map(|it| if number.is_i64() { it.trunc() } else { it });
     let value = number.as_f64().unwrap_or_default();
-    if let Some(factor) =
-        limit(checks.multiple_of).filter(|it| *it > 0.0 && !is_multiple(value, *it))
-    {
+    if let Some(factor) = checks.multiple_of.filter(|it| *it > 0.0 && !is_multiple(value, *it)) {
         wrong("a multiple of", factor);
     }
-    if let Some(most) = limit(checks.maximum) {
+    if let Some(most) = checks.maximum {
         match checks.maximum_exclusive {
             true if value >= most => wrong("less than", most),
             false if value > most => wrong("less than or equal to", most),
             _ => {}
         }
     }
-    if let Some(least) = limit(checks.minimum) {
+    if let Some(least) = checks.minimum {
         match checks.minimum_exclusive {
             true if value <= least => wrong("greater than", least),
             false if value < least => wrong("greater than or equal to", least),
@@ -257,9 +285,8 @@ fn is_multiple(value: f64, factor: f64) -> bool {
 fn list(checks: &Checks, items: &[Value], path: &str) -> Outcome {
     let mut all = Outcome::default();
     if let Some(of_items) = &checks.items {
-        for item in items {
-            // The place in the list is not part of the path: this server forgets it below the first level.
-            all.add(run(of_items, item, path));
+        for (at, item) in items.iter().enumerate() {
+            all.add(run(of_items, item, &format!("{path}[{at}]")));
         }
     }
     let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
@@ -271,7 +298,7 @@ fn list(checks: &Checks, items: &[Value], path: &str) -> Outcome {
         wrong(format!("at least {fewest}"));
     }
     if let Some(most) = checks.items_max.filter(|it| count > *it) {
-        wrong(format!("at most {most}"));
+        all.problems.push(too_many(path, items.len(), most));
     }
     all.ran += 1;
     all
@@ -304,15 +331,12 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
 fn object(checks: &Objects, fields: &serde_json::Map<String, Value>, path: &str) -> Outcome {
     let mut all = Outcome::default();
     let count = i64::try_from(fields.len()).unwrap_or(i64::MAX);
-    let wrong_count = |words: &str, limit: i64| {
-        let text = format!("{path} in body should have {words} {limit} properties");
-        Outcome { problems: vec![invalid(path, limit, text)], ran: 0 }
-    };
     if let Some(fewest) = checks.fewest.filter(|it| count < *it) {
-        return wrong_count("at least", fewest);
+        let text = format!("{path} in body should have at least {fewest} properties");
+        all.problems.push(invalid(path, count, text));
     }
     if let Some(most) = checks.most.filter(|it| count > *it) {
-        return wrong_count("at most", most);
+        all.problems.push(too_many(path, fields.len(), most));
     }
     let mut others: Vec<(&String, &Value)> =
         fields.iter().filter(|(name, _)| !checks.fields.contains_key(*name)).collect();
@@ -336,6 +360,11 @@ fn object(checks: &Objects, fields: &serde_json::Map<String, Value>, path: &str)
         all.problems.push(Problem::required(join(path, name), ""));
     }
     all
+}
+
+fn too_many(path: &str, count: usize, most: i64) -> Problem {
+    let most = usize::try_from(most).unwrap_or_default();
+    Problem::new(field(path), ProblemKind::TooMany(count, most))
 }
 
 fn join(path: &str, name: &str) -> String {

@@ -144,7 +144,9 @@ impl Parser {
             self.at += 1;
         }
         let key = self.word()?;
-        check(&names::qualified_name(&key), || format!("invalid label key {}", go::quote(&key)))?;
+        check(&names::qualified_name(&key), || {
+            format!("<nil>: Invalid value: {}", go::quote(&key))
+        })?;
         if absent {
             return Ok(Rule { key, test: Test::Absent });
         }
@@ -170,17 +172,20 @@ impl Parser {
             "in" | "notin" => self.values()?,
             "=" | "==" | "!=" | ">" | "<" => BTreeSet::from([self.value()?]),
             other => {
-                return Err(format!("found '{other}', expected: '=', '!=', '==', 'in', notin'"));
+                return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt"));
             }
         };
         let number = || {
             let number = values.first().and_then(|it| integer(it));
-            number.ok_or("for 'Gt', 'Lt' operators, the value must be an integer")
+            let shown = values.first().map(|it| go::quote(it)).unwrap_or_default();
+            number.ok_or_else(|| {
+                format!("values[0]: Invalid value: {shown}: for 'Gt', 'Lt' operators, the value must be an integer")
+            })
         };
         let limit = if matches!(operator.text(), ">" | "<") { number()? } else { 0 };
-        for value in &values {
+        for (at, value) in values.iter().enumerate() {
             check(&names::label_value(value), || {
-                format!("invalid label value: {}: at key: {}", go::quote(value), go::quote(key))
+                format!("values[{at}][{key}]: Invalid value: {}", go::quote(value))
             })?;
         }
         Ok(match operator.text() {

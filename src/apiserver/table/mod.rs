@@ -76,29 +76,32 @@ impl Printer {
         items: impl IntoIterator<Item = &'a Value>,
         now: Timestamp,
     ) -> Value {
-        let rows = items.into_iter().map(|it| self.row(it, now)).collect();
+        let rows: Vec<Value> = items.into_iter().map(|it| self.row(it, now)).collect();
+        let is_plain = matches!(self.columns, Columns::Native(it) if it.is_plain());
+        // As the real server has it for kinds without columns.
+        let rows = if rows.is_empty() && is_plain { Value::Null } else { rows.into() };
         self.table(metadata.clone(), self.definitions(), rows)
     }
 
     /// One object.
     pub(crate) fn object(&self, object: &Value, now: Timestamp) -> Value {
-        self.table(own_metadata(object), self.definitions(), vec![self.row(object, now)])
+        self.table(own_metadata(object), self.definitions(), vec![self.row(object, now)].into())
     }
 
     /// The object of a watch event. The columns stand in the first event of a watch only.
     pub(crate) fn event(&self, object: &Value, first: bool, now: Timestamp) -> Value {
         let columns = if first { self.definitions() } else { Value::Null };
-        self.table(own_metadata(object), columns, vec![self.row(object, now)])
+        self.table(own_metadata(object), columns, vec![self.row(object, now)].into())
     }
 
-    fn table(&self, metadata: Value, columns: Value, rows: Vec<Value>) -> Value {
+    fn table(&self, metadata: Value, columns: Value, rows: Value) -> Value {
         // Moved in, for the rows may be many and big.
         let fields = [
             ("kind", "Table".into()),
             ("apiVersion", self.version.api_version().into()),
             ("metadata", metadata),
             ("columnDefinitions", columns),
-            ("rows", rows.into()),
+            ("rows", rows),
         ];
         fields.into_iter().collect()
     }

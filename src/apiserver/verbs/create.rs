@@ -9,22 +9,28 @@ use crate::{
     request::options::{Write, WriteOptions},
     resource::CRDS,
     store::{Key, Store},
-    verbs::{Call, definitions, placeholders, rules},
+    verbs::{
+        Call, definitions, modify, placeholders,
+        rules::{self, Part},
+    },
     webhooks,
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
-    check_definition(call)?;
     WriteOptions::parse(&call.query, Write::Create)?;
     let mut object = call.decode()?;
+    check_definition(call, object::meta(&object, "name"))?;
     if call.shared.stamps && !object::meta(&object, "resourceVersion").is_empty() {
         let why = "resourceVersion should not be set on objects to be created";
         return Err(Refusal::unclassed(why));
     }
     call.read(&mut object)?;
     if call.shared.stamps {
+        metadata::reset(&mut object);
         let time = call.shared.store().now();
-        managed::track(call.view.schema(), &call.writer(&time), None, &mut object);
+        let ignored = modify::ignored(call, Part::Main);
+        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        managed::track(call.view.schema(), &writer, None, &mut object);
     }
     if let Some(review) = call.view.kind.native.and_then(|it| it.review) {
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
@@ -50,6 +56,7 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     stamp(&mut call.shared.store(), call, &mut object);
     let object = rules::created(&call.view, object, call.strictness())?;
     rbac::escalation::check(call, None, &object)?;
+    call.warn_of_finalizers(&object, None);
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();
@@ -76,7 +83,7 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
 }
 
 /// What a definition defines is not created any more once the definition goes away.
-fn check_definition(call: &Call<'_>) -> Result<(), Refusal> {
+fn check_definition(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
     let def = &call.view.kind.def;
     if def.native {
         return Ok(());
@@ -84,7 +91,7 @@ fn check_definition(call: &Call<'_>) -> Result<(), Refusal> {
     // A definition is named after its resource.
     let definition = call.shared.store().get(&Key::new(CRDS, "", &def.qualified()));
     if definition.is_some_and(|it| object::deleting(&it.tree("", ""))) {
-        return Err(Refusal::terminating_definition(def));
+        return Err(Refusal::terminating_definition(def, name));
     }
     Ok(())
 }

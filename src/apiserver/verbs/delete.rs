@@ -25,20 +25,28 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Namespaces that every cluster needs.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// The answer to the end of these is how they were at last, not a mere success.
-const SHOWN_AT_LAST: [&str; 6] = [
+const SHOWN_AT_LAST: [&str; 7] = [
     "persistentvolumeclaims",
     "persistentvolumes",
     "pods",
     "podtemplates",
     "resourcequotas",
     "serviceaccounts",
+    "services",
 ];
+/// Their Pods stay unless clients say otherwise.
+const JOBS: &str = "jobs.batch";
+const PRESERVED: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+                         them or set propagationPolicy=Orphan to suppress this warning";
 /// Nothing belongs to these.
 const CHILDLESS: &str = "events";
 
 pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let options = Options::parse(call.ask, &call.query)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
+    if key.resource == JOBS && options.propagation.is_none() {
+        call.warnings.lock().push(PRESERVED.into());
+    }
     let found = || call.shared.store().get(&key).ok_or_else(|| Refusal::not_found(def, name));
     options.check(def, identity(&*found()?))?;
     ask(call, &options, &key).await?;
@@ -165,10 +173,9 @@ fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<End> 
     if held || grace.is_some_and(|it| it > 0) {
         return Some(End::Later(last));
     }
-    if !deletion.options.dry {
-        store.remove(key);
-    }
-    Some(End::Now(last))
+    // The version of what is gone is that of its end.
+    let removed = if deletion.options.dry { None } else { store.remove(key) };
+    Some(End::Now(removed.unwrap_or(last)))
 }
 
 /// Stores what has changed, unless the run is dry.

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{
     Shared,
     managed::{self, Writer},
-    rbac,
+    metadata, object, rbac,
     refusal::{self, Refusal},
     reply::Reply,
     request::{
@@ -43,6 +43,8 @@ pub(crate) struct Call<'a> {
     pub(crate) target: &'a Target,
     pub(crate) view: View,
     pub(crate) warnings: &'a Warnings,
+    /// The paths of fields that occur more than once in the body.
+    repeated: Mutex<Vec<String>>,
     /// Who writes.
     manager: String,
 }
@@ -68,22 +70,54 @@ impl Call<'_> {
         let definition = self.view.kind.native.map(|it| it.schema_of(&self.view.version));
         let definition = definition.unwrap_or_default();
         let expected = Expected { definition: &definition, ..self.expected(&known) };
-        body::decode(content_type, &self.ask.body, expected)
+        body::decode(content_type, &self.ask.body, expected, &mut self.repeated.lock())
     }
 
-    /// Reads an object as [`rules::read`] does it, and tells of unknown fields as the client wants.
+    /// Reads an object as [`rules::read`] does it. Reports repeated and unknown fields: as warnings, unless the client wants an error
+    /// or nothing.
     pub(crate) fn read(&self, object: &mut Value) -> Result<(), Refusal> {
         let unknown = rules::read(&self.view, object)?;
-        let told: Vec<String> = unknown.iter().map(|it| format!("unknown field {it:?}")).collect();
+        let repeated = std::mem::take(&mut *self.repeated.lock());
+        let repeated = repeated.iter().map(|it| format!("duplicate field {it:?}"));
+        let unknown = unknown.iter().map(|it| format!("unknown field {it:?}"));
+        let faults: Vec<String> = repeated.chain(unknown).collect();
         match self.query.text("fieldValidation") {
-            Some("Strict") if !told.is_empty() => {
-                Err(Refusal::bad_request(format!("strict decoding error: {}", told.join(", "))))
+            Some("Ignore") => Ok(()),
+            Some("Strict") if !faults.is_empty() => {
+                let why = format!("strict decoding error: {}", faults.join(", "));
+                Err(Refusal::undecodable(&self.view.kind.def.kind, &self.view.version, &why))
             }
-            Some("Warn") => {
-                self.warnings.lock().extend(told);
+            _ => {
+                let mut warnings = self.warnings.lock();
+                for it in faults {
+                    if !warnings.contains(&it) {
+                        warnings.push(it);
+                    }
+                }
                 Ok(())
             }
-            _ => Ok(()),
+        }
+    }
+
+    /// Warns of new finalizers of custom objects that might be those of others.
+    pub(crate) fn warn_of_finalizers(&self, new: &Value, old: Option<&Value>) {
+        if self.view.kind.def.native {
+            return;
+        }
+        let before = old.map(object::finalizers).unwrap_or_default();
+        for finalizer in object::finalizers(new) {
+            let is_known = metadata::STANDARD_FINALIZERS.contains(&finalizer.as_str());
+            if is_known || finalizer.contains('/') || before.contains(&finalizer) {
+                continue;
+            }
+            let text = format!(
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental \
+                 conflicts with other finalizer writers"
+            );
+            let mut warnings = self.warnings.lock();
+            if !warnings.contains(&text) {
+                warnings.push(text);
+            }
         }
     }
 
@@ -184,7 +218,8 @@ pub(crate) async fn answer(
     };
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
-    let call = Call { shared, ask, query, target, view, warnings, manager };
+    let repeated = Mutex::default();
+    let call = Call { shared, ask, query, target, view, warnings, repeated, manager };
     warnings.lock().extend(call.view.warning().map(String::from));
     let verb = verb.filter(|_| ask.method != "HEAD" || !call.view.kind.def.native);
     let verb = verb.ok_or_else(|| refused(&call, ""))?;

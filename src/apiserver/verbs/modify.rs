@@ -35,7 +35,9 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
     let creates = missing && call.view.kind.native.is_some_and(|it| it.put_creates);
     if part == Part::Main && (creates || placeholders::is_replaced(call, name, &body)) {
         let time = call.shared.store().now();
-        managed::track(call.view.schema(), &call.writer(&time), None, &mut body);
+        let ignored = ignored(call, part);
+        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        managed::track(call.view.schema(), &writer, None, &mut body);
         return create::write(call, body).await;
     }
     write(call, part, name, |old| {
@@ -68,16 +70,10 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
     write(call, part, name, |old| {
         let mut new = patch.apply(old, call.view.schema())?;
         call.check_patched(&new, name)?;
-        let sent = def.native.then(|| body::shown_patched(&new, true));
-        if let Some(fields) = new.as_object_mut().filter(|_| def.native) {
-            // In the order in which the decoder meets them: it shows when something is wrong.
-            fields.sort_keys();
-        }
-        let refused = |it| match &sent {
-            Some(sent) => body::refuse_patched(it, &def.kind, sent),
+        call.read(&mut new).map_err(|it| match it.undecodable_why() {
+            Some(why) => Refusal::unfit_patch(why),
             None => it,
-        };
-        call.read(&mut new).map_err(refused)?;
+        })?;
         Ok(tracked(call, part, old, new))
     })
     .await
@@ -85,6 +81,13 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
 
 /// Server-side apply: also creates.
 async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Result<Reply, Refusal> {
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version != call.view.api_version || kind != call.view.kind.def.kind {
+        let slash = if version.contains('/') { "" } else { "/" };
+        let why = format!("invalid object type: {slash}{version}, Kind={kind}");
+        return Err(Refusal::bad_request(why));
+    }
     let force = call.query.flag("force");
     let apply = |live: Option<&Value>| {
         let time = call.shared.store().now();
@@ -114,11 +117,14 @@ fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
 }
 
 /// The top-level fields that a writer of this part cannot write.
-fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
+pub(super) fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
     match part {
         Part::Main if call.view.has_status() => vec!["status"],
-        Part::Status => vec!["spec"],
-        Part::Main | Part::Finalize | Part::Everything => Vec::new(),
+        // Writers of the status of native kinds may write metadata.
+        Part::Status if call.view.kind.def.native => vec!["spec"],
+        Part::Status => vec!["spec", "metadata"],
+        Part::Finalize => vec!["status"],
+        Part::Main | Part::Everything => Vec::new(),
     }
 }
 
@@ -139,6 +145,7 @@ pub(crate) async fn write(
         let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
         managed::settle(&old, &mut new);
         rbac::escalation::check(call, Some(&old), &new)?;
+        call.warn_of_finalizers(&new, Some(&old));
         webhooks::validate(call.shared, &attempt, Some(&new)).await?;
         if call.is_dry() {
             return Ok(Reply::Document(200, new));

@@ -34,7 +34,9 @@ pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
     let kind = &call.view.kind;
     let own = kind.native.map_or(&[][..], |it| it.fields).iter().map(|(name, _)| *name);
-    let selectable = Selectable::new(&kind.def, own);
+    let custom = kind.versions.get(&call.view.version).map(|it| it.selectable.as_slice());
+    let custom = custom.unwrap_or_default().iter().map(String::as_str);
+    let selectable = Selectable::new(&kind.def, own.chain(custom));
     let mut selector = Selector::parse_for(&call.query, &selectable)?;
     // Old clients watch single objects by their paths.
     if let Some(name) = call.target.name.as_deref() {
@@ -140,8 +142,8 @@ impl Page {
 /// A token says where the next page begins: after this object, in this state. It is the one of the real server.
 fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
     let start = match &scope.namespace {
-        None if scope.view.kind.def.namespaced => format!("{namespace}/{name}\0"),
-        None | Some(_) => format!("{name}\0"),
+        None if scope.view.kind.def.namespaced => format!("/{namespace}/{name}\0"),
+        None | Some(_) => format!("/{name}\0"),
     };
     let token = json!({ "v": TOKEN_VERSION, "rv": revision, "start": start });
     BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
@@ -158,13 +160,12 @@ fn place(token: &str, scope: &Scope) -> Result<(u64, Place), String> {
     })?;
     let text = |field| token.get(field).and_then(Value::as_str).unwrap_or_default();
     if text("v") != TOKEN_VERSION {
-        let version = go::quote(text("v"));
-        return Err(format!("server does not recognize this encoded version {version}"));
+        return Err(format!("server does not recognize this encoded version {}", text("v")));
     }
     let revision = token.get("rv").and_then(Value::as_u64).filter(|it| *it > 0);
     let revision =
         revision.ok_or("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")?;
-    let start = text("start");
+    let start = text("start").trim_start_matches('/');
     if start.is_empty() {
         return Err("encoded start key empty (version meta.k8s.io/v1)".into());
     }
@@ -187,7 +188,7 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
         after: after.filter(|_| !initial),
         timeout: asked.timeout,
         bookmarks: call.shared.bookmarks.filter(|_| bookmarks),
-        initial_end: initial && bookmarks,
+        initial_end: bookmarks && (initial || after.is_none()),
     };
     Ok(Reply::Watch(Box::new(Watch::open(
         Arc::clone(call.shared),

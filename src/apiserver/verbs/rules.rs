@@ -8,10 +8,7 @@ use crate::{
     managed,
     metadata::{self, KindFacts},
     native, object,
-    refusal::{
-        Problem, ProblemKind, Refusal,
-        path::{push_field, push_item},
-    },
+    refusal::{Problem, Refusal},
     resource::{CRDS, ResourceDef, kind::View},
     schema,
     store::identities::Identities,
@@ -88,48 +85,15 @@ pub(crate) fn read(view: &View, object: &mut Value) -> Result<Vec<String>, Refus
             (native.defaults)(object);
         }
         (None, Some(schema)) => {
-            if let Some(text) = schema::metadata::unreadable(Some(schema), object) {
-                let (kind, version) = (&view.kind.def.kind, &view.version);
-                return Err(Refusal::bad_request(format!(
-                    "{kind} in version {version:?} cannot be handled as a {kind}: {text}"
-                )));
+            if let Some(why) = schema::metadata::unreadable(Some(schema), object) {
+                return Err(Refusal::undecodable(&view.kind.def.kind, &view.version, &why));
             }
-            let sent = object.clone();
-            schema::prune(schema, object);
-            lost(&sent, object, &mut String::new(), &mut unknown);
+            unknown = schema::prune(schema, object);
             schema::default(schema, object);
-            if let Some(meta) = object.get_mut("metadata") {
-                schema::metadata::clean(meta);
-            }
         }
         (None, None) => {}
     }
     Ok(unknown)
-}
-
-/// The fields that are not there any more.
-fn lost(before: &Value, after: &Value, path: &mut String, found: &mut Vec<String>) {
-    let length = path.len();
-    match (before, after) {
-        (Value::Object(before), Value::Object(after)) => {
-            for (name, value) in before {
-                push_field(path, name);
-                match after.get(name) {
-                    Some(kept) => lost(value, kept, path, found),
-                    None => found.push(path.clone()),
-                }
-                path.truncate(length);
-            }
-        }
-        (Value::Array(before), Value::Array(after)) => {
-            for (index, (value, kept)) in before.iter().zip(after).enumerate() {
-                push_item(path, index);
-                lost(value, kept, path, found);
-                path.truncate(length);
-            }
-        }
-        _ => {}
-    }
 }
 
 /// A new object as it is going to be stored, with its name and uid.
@@ -204,7 +168,8 @@ pub(crate) fn updated(
             refuse(view, old, &problems)?;
         }
     }
-    if is_new_generation(view, old, &new) {
+    let is_bound = part == Part::Everything && def.qualified() == "pods";
+    if !is_bound && is_new_generation(view, old, &new) {
         raise_generation(&mut new);
     }
     native::order(&view.kind, &view.version, &mut new);
@@ -244,11 +209,6 @@ fn with_status(def: &ResourceDef, old: &Value, new: &Value) -> Value {
 
 fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
     match (view.kind.native, view.rules()) {
-        (Some(native), _) if view.kind.def.qualified() == CRDS => {
-            // Checks compare with what is stored, whatever version the client speaks.
-            let stored = old.map(|it| view.stored(it.clone()));
-            (native.check)(new, stored.as_ref())
-        }
         (Some(native), _) => (native.check)(new, old),
         (None, rules) => {
             let mut found = rules.map(|it| it.check(new, old)).unwrap_or_default();
@@ -263,7 +223,8 @@ fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refus
         return Ok(());
     }
     let def = &view.kind.def;
-    let group = view.kind.native.and_then(|it| it.refused_group).unwrap_or(&def.group);
+    // Both kinds of events are one inside.
+    let group = if view.kind.native.is_some_and(|it| it.twin.is_some()) { "" } else { &def.group };
     Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), problems))
 }
 
@@ -273,8 +234,8 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
     let version = object::meta(new, "resourceVersion");
     if version.is_empty() && !def.native {
         // Here the real server names the resource instead of the kind.
-        let why = ProblemKind::InvalidGo("0x0".into(), "must be specified for an update".into());
-        let problem = Problem::new("metadata.resourceVersion", why);
+        let why = "must be specified for an update";
+        let problem = Problem::invalid("metadata.resourceVersion", 0, why);
         return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
     }
     if !version.is_empty() && version != object::meta(old, "resourceVersion") {

@@ -4,7 +4,7 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use crate::{
-    labels, object,
+    labels, managed, object,
     patch::Patch,
     refusal::{Problem, Refusal, go},
     reply::Reply,
@@ -37,7 +37,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     let edit: Edit<'_> = match verb {
         "get" => {
             let found = call.shared.store().get(&call.key(name));
-            let found = found.ok_or_else(|| no_scale(def, name))?;
+            let found = found.ok_or_else(|| Refusal::not_found(def, name))?;
             let object = call.view.tree(&found);
             check_present(def, scale, &object)?;
             return Ok(Reply::Document(200, shown(scale, &object)));
@@ -72,6 +72,10 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         }
         let mut new = old.clone();
         set(&mut new, &scale.wanted, replicas.into());
+        if call.shared.stamps && new != *old {
+            let time = call.shared.store().now();
+            managed::hand_over(&call.writer(&time), &scale.wanted, &mut new);
+        }
         Ok(new)
     });
     Ok(match reply.await? {
@@ -87,16 +91,6 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         | Reply::Tagged { .. }
         | Reply::Stream(..)) => other,
     })
-}
-
-/// Native kinds name the subresource as well.
-fn no_scale(def: &ResourceDef, name: &str) -> Refusal {
-    let plural = format!("{}/scale", def.plural);
-    if def.native {
-        Refusal::not_found(&ResourceDef { plural, ..def.clone() }, name)
-    } else {
-        Refusal::not_found(def, name)
-    }
 }
 
 /// A custom object need not have what its scale shows.

@@ -66,9 +66,12 @@ impl Scope {
             "metadata.name" => object.head.name.to_string(),
             "metadata.namespace" => object.head.namespace.to_string(),
             own => {
-                let path = native.iter().find(|(name, _)| *name == own).map(|(_, path)| *path);
+                let path = native.iter().find(|(name, _)| *name == own);
+                // Fields of custom objects are named by their paths.
+                let path = path
+                    .map_or_else(|| format!("/{}", own.replace('.', "/")), |it| it.1.to_owned());
                 let body = body.get_or_init(|| self.view.tree(object));
-                match path.and_then(|it| body.pointer(it)) {
+                match body.pointer(&path) {
                     Some(value) => field_text(Some(value)),
                     None => missing(own),
                 }

@@ -177,7 +177,10 @@ fn labels_of_namespace(store: &Store, attempt: &Attempt<'_>) -> Option<Value> {
 }
 
 fn failed(hook: &Hook, problem: &str) -> Refusal {
-    Refusal::internal(&format!("failed calling webhook {:?}: {problem}", hook.name))
+    Refusal::internal(&format!(
+        "failed calling webhook {:?}: failed to call webhook: {problem}",
+        hook.name
+    ))
 }
 
 fn denied(hook: &Hook, denial: &Denial) -> Refusal {

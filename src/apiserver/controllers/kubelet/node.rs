@@ -85,7 +85,7 @@ fn status(moment: &Moment) -> Value {
             "containerRuntimeVersion": "kopf://none",
             "kernelVersion": "none",
             "kubeProxyVersion": "none",
-            "kubeletVersion": "v1.34.0-kopf",
+            "kubeletVersion": "v1.36.3-kopf",
             "machineID": "",
             "operatingSystem": "linux",
             "osImage": "kopf",

@@ -91,13 +91,12 @@ fn contents(out: &mut Problems, root: &Spot<'_>, data: &Spot<'_>) {
         }
         "kubernetes.io/dockercfg" => json(out, data, ".dockercfg"),
         "kubernetes.io/dockerconfigjson" => json(out, data, ".dockerconfigjson"),
-        // The placeholder is the real one.
         "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
-            out.push(missing("data[%s][username]".into()));
-            out.push(missing("data[%s][password]".into()));
+            out.push(missing("data[username]".into()));
+            out.push(missing("data[password]".into()));
         }
         "kubernetes.io/ssh-auth" if data.get("ssh-privatekey").is_empty() => {
-            out.push(missing("data[%s][ssh-privatekey]".into()));
+            out.push(missing("data[ssh-privatekey]".into()));
         }
         "kubernetes.io/tls" => {
             for key in ["tls.crt", "tls.key"].into_iter().filter(|it| !has(it)) {

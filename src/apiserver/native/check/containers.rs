@@ -49,10 +49,10 @@ pub(super) fn main(out: &mut Problems, list: &Spot<'_>, volumes: &BTreeSet<&str>
         } else {
             obey(out, &name, names::dns_label);
         }
+        one(out, &container, volumes);
         if !seen.insert(name.text()) {
             out.push(name.duplicate());
         }
-        one(out, &container, volumes);
     }
     host_ports(out, list);
 }
@@ -225,7 +225,7 @@ fn env(out: &mut Problems, list: &Spot<'_>) {
 }
 
 fn env_source(out: &mut Problems, it: &Spot<'_>, has_value: bool) {
-    let all = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"];
+    let all = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
     let set = all.into_iter().filter(|name| it.get(name).is_set()).count();
     if it.get("fieldRef").is_set() {
         pod_field(out, &it.get("fieldRef"), &FIELDS);
@@ -248,7 +248,7 @@ fn env_source(out: &mut Problems, it: &Spot<'_>, has_value: bool) {
     let mut wrong = |detail: &str| out.push(Problem::invalid(it.path.clone(), "", detail));
     if set == 0 {
         wrong(
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
         );
     } else if has_value {
         wrong("may not be specified when `value` is not empty");
@@ -384,7 +384,10 @@ fn resources(out: &mut Problems, it: &Spot<'_>) {
                 out.push(wrong(format!("must be equal to {name} limit")));
             }
             Some(order) if order.is_gt() => {
-                out.push(wrong(format!("must be less than or equal to {name} limit")));
+                out.push(wrong(format!(
+                    "must be less than or equal to {name} limit of {}",
+                    limit.and_then(Value::as_str).unwrap_or_default()
+                )));
             }
             _ => {}
         }

@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Problems, Spot, immutable, meta, names, not_negative, one_of, pods, shown, status};
-use crate::{
-    object,
-    refusal::{Problem, ProblemKind},
+use super::{
+    Problems, Spot, immutable, maybe_one_of, meta, names, not_negative, one_of, pods, status,
 };
+use crate::{object, refusal::Problem};
 
 pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
@@ -25,21 +24,19 @@ pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
     let selects = selector.is_set() && meta::selects(selector.value, labels.value);
     if broken.is_empty() && !selects {
         let detail = "`selector` does not match template `labels`";
-        out.push(shown::invalid(&labels, &shown::texts(labels.value), detail));
+        out.push(labels.invalid(detail));
     }
     if let Some(old) = old {
         let old = Spot::root(old).get("spec");
         immutable(&mut out, &spec.get("completions"), &old.get("completions"));
+        immutable(&mut out, &spec.get("completionMode"), &old.get("completionMode"));
+        immutable(&mut out, &spec.get("podReplacementPolicy"), &old.get("podReplacementPolicy"));
         if selector.value != old.get("selector").value {
-            out.push(shown::invalid(
-                &selector,
-                &shown::selector(selector.value),
-                "field is immutable",
-            ));
+            out.push(selector.invalid("field is immutable"));
         }
         let template = spec.get("template");
         if template.value != old.get("template").value {
-            out.push(shown::invalid(&template, "core.PodTemplateSpec", "field is immutable"));
+            out.push(template.invalid("field is immutable"));
         }
     }
     status::job(&mut out, new, old);
@@ -52,8 +49,13 @@ fn generated(out: &mut Problems, job: &Value, spec: &Spot<'_>) {
         return;
     }
     let labels = spec.get("template").get("metadata").get("labels");
-    let expected =
-        [("controller-uid", object::meta(job, "uid")), ("job-name", object::meta(job, "name"))];
+    let (uid, name) = (object::meta(job, "uid"), object::meta(job, "name"));
+    let expected = [
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
+        ("job-name", name),
+    ];
     for (key, value) in expected {
         let path = labels.path.clone();
         match labels.value.get(key) {
@@ -61,19 +63,17 @@ fn generated(out: &mut Problems, job: &Value, spec: &Spot<'_>) {
                 out.push(Problem::required(format!("{path}[{key}]"), format!("must be '{value}'")));
             }
             Some(found) if found != value => {
-                let shown = shown::texts(labels.value);
                 let path = format!("{path}[{key}]");
-                let text = format!("Invalid value: {shown}: must be '{value}'");
-                out.push(Problem::new(path, ProblemKind::Worded("FieldValueInvalid", text)));
+                let detail = format!("must be '{value}'");
+                out.push(Problem::invalid(path, labels.value.clone(), detail));
             }
             Some(_) => {}
         }
     }
     let selector = spec.get("selector");
-    let own = serde_json::json!({ "controller-uid": expected[0].1, "job-name": expected[1].1 });
+    let own: Value = expected.into_iter().collect();
     if !meta::selects(selector.value, &own) {
-        let shown = shown::selector(selector.value);
-        out.push(shown::invalid(&selector, &shown, "`selector` not auto-generated"));
+        out.push(selector.invalid("`selector` not auto-generated"));
     }
 }
 
@@ -87,6 +87,19 @@ fn spec(out: &mut Problems, it: &Spot<'_>) {
     ] {
         not_negative(out, &it.get(field));
     }
+    let mode = it.get("completionMode");
+    maybe_one_of(out, &mode, &["NonIndexed", "Indexed"]);
+    let per_index = it.get("backoffLimitPerIndex");
+    not_negative(out, &per_index);
+    if per_index.is_set() && mode.text() != "Indexed" {
+        out.push(per_index.invalid("requires indexed completion mode"));
+    }
+    let completions = it.get("completions");
+    if mode.text() == "Indexed" && !completions.is_set() {
+        out.push(completions.required("when completion mode is Indexed"));
+    }
+    let replacement = it.get("podReplacementPolicy");
+    maybe_one_of(out, &replacement, &["Failed", "TerminatingOrFailed"]);
     pods::template(out, &it.get("template"));
     let policy = it.get("template").get("spec").get("restartPolicy");
     match policy.text() {
@@ -100,10 +113,18 @@ pub(in crate::native) fn cron_job(new: &Value, old: Option<&Value>) -> Problems 
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let schedule = spec.get("schedule");
+    let has_zone = schedule.text().starts_with("TZ=") || schedule.text().starts_with("CRON_TZ=");
     if schedule.is_empty() {
         out.push(schedule.required(""));
+    } else if has_zone && old.is_none() {
+        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        out.push(schedule.invalid(detail));
     } else if let Err(detail) = self::schedule(schedule.text()) {
         out.push(schedule.invalid(detail));
+    }
+    let zone = spec.get("timeZone");
+    if zone.is_set() && jiff::tz::TimeZone::get(zone.text()).is_err() {
+        out.push(zone.invalid(format!("unknown time zone {}", zone.text())));
     }
     not_negative(&mut out, &spec.get("startingDeadlineSeconds"));
     one_of(&mut out, &spec.get("concurrencyPolicy"), &["Allow", "Forbid", "Replace"]);
@@ -111,8 +132,7 @@ pub(in crate::native) fn cron_job(new: &Value, old: Option<&Value>) -> Problems 
     self::spec(&mut out, &job);
     let selector = job.get("selector");
     if selector.is_set() {
-        let shown = shown::selector(selector.value);
-        out.push(shown::invalid(&selector, &shown, "`selector` will be auto-generated"));
+        out.push(selector.invalid("`selector` will be auto-generated"));
     }
     if job.get("manualSelector").flag() {
         out.push(job.get("manualSelector").unsupported(&["nil", "false"]));
@@ -150,15 +170,19 @@ fn schedule(text: &str) -> Result<(), String> {
         } else if let Some(duration) = text.strip_prefix("@every ") {
             let good = duration.starts_with(|it: char| it.is_ascii_digit());
             let wrong =
-                || format!("Failed to parse duration {text}: time: invalid duration {duration:?}");
+                || format!("failed to parse duration {text}: time: invalid duration {duration:?}");
             if good { Ok(()) } else { Err(wrong()) }
         } else {
-            Err(format!("Unrecognized descriptor: {text}"))
+            Err(format!("unrecognized descriptor: {text}"))
         };
     }
     let fields: Vec<&str> = text.split_whitespace().collect();
     if fields.len() != 5 {
-        return Err(format!("Expected exactly 5 fields, found {}: {text}", fields.len()));
+        return Err(format!(
+            "expected exactly 5 fields, found {}: [{}]",
+            fields.len(),
+            fields.join(" ")
+        ));
     }
     for (field, bounds) in fields.iter().zip(FIELDS) {
         field.split(',').filter(|it| !it.is_empty()).try_for_each(|it| range(it, bounds))?;
@@ -169,7 +193,7 @@ fn schedule(text: &str) -> Result<(), String> {
 /// `*`, `5`, `1-5`, each with an optional `/2`.
 fn range(text: &str, (least, most, words): (u32, u32, &[&str])) -> Result<(), String> {
     let (span, step) = match text.split_once('/') {
-        Some((_, step)) if step.contains('/') => return Err(format!("Too many slashes: {text}")),
+        Some((_, step)) if step.contains('/') => return Err(format!("too many slashes: {text}")),
         Some((span, step)) => (span, Some(step)),
         None => (text, None),
     };
@@ -181,7 +205,7 @@ fn range(text: &str, (least, most, words): (u32, u32, &[&str])) -> Result<(), St
         (least, most)
     } else if let Some((from, to)) = span.split_once('-') {
         if to.contains('-') {
-            return Err(format!("Too many hyphens: {text}"));
+            return Err(format!("too many hyphens: {text}"));
         }
         (value(from)?, value(to)?)
     } else {
@@ -190,16 +214,16 @@ fn range(text: &str, (least, most, words): (u32, u32, &[&str])) -> Result<(), St
     };
     let step = step.map_or(Ok(1), number)?;
     if from < least {
-        return Err(format!("Beginning of range ({from}) below minimum ({least}): {text}"));
+        return Err(format!("beginning of range ({from}) below minimum ({least}): {text}"));
     }
     if to > most {
-        return Err(format!("End of range ({to}) above maximum ({most}): {text}"));
+        return Err(format!("end of range ({to}) above maximum ({most}): {text}"));
     }
     if from > to {
-        return Err(format!("Beginning of range ({from}) beyond end of range ({to}): {text}"));
+        return Err(format!("beginning of range ({from}) beyond end of range ({to}): {text}"));
     }
     if step == 0 {
-        return Err(format!("Step of range should be a positive number: {text}"));
+        return Err(format!("step of range should be a positive number: {text}"));
     }
     Ok(())
 }
@@ -207,6 +231,6 @@ fn range(text: &str, (least, most, words): (u32, u32, &[&str])) -> Result<(), St
 fn number(text: &str) -> Result<u32, String> {
     // The words of Go, whatever ours are.
     text.parse().ok().ok_or_else(|| {
-        format!("Failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax")
+        format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax")
     })
 }

@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use super::{Problems, Spot, names, names::NameRule};
 use crate::{
+    metadata::{self, STANDARD_FINALIZERS},
     object,
-    refusal::{Problem, ProblemKind, go},
+    refusal::{Problem, ProblemKind},
 };
 
-/// How many controllers too many are told, each with the whole list: a body must not become terabytes.
-const CONTROLLERS_TOLD_MAX: usize = 3;
 /// All annotations together, in bytes.
 const ANNOTATIONS: usize = 256 * 1024;
 
@@ -36,15 +35,14 @@ pub(crate) fn any(new: &Value, old: Option<&Value>, rule: NameRule) -> Problems 
     }
     labels(&mut out, &meta.get("labels"));
     annotations(&mut out, &meta.get("annotations"));
-    owners(&mut out, &meta.get("ownerReferences"));
+    out.extend(metadata::owners::check(meta.value.get("ownerReferences")));
     finalizers(&mut out, &meta.get("finalizers"));
     out
 }
 
 /// Names without a domain are for Kubernetes itself.
 pub(super) fn standard_finalizer(out: &mut Problems, it: &Spot<'_>) {
-    let standard = ["kubernetes", "orphan", "foregroundDeletion"];
-    if !it.text().contains('/') && !standard.contains(&it.text()) {
+    if !it.text().contains('/') && !STANDARD_FINALIZERS.contains(&it.text()) {
         out.push(it.invalid("name is neither a standard finalizer name nor is it fully qualified"));
     }
 }
@@ -110,38 +108,6 @@ pub(crate) fn annotations(out: &mut Problems, spot: &Spot<'_>) {
     }
 }
 
-fn owners(out: &mut Problems, spot: &Spot<'_>) {
-    let mut controller = "";
-    let mut told = 0_usize;
-    for owner in spot.items() {
-        let version = owner.get("apiVersion").text();
-        let slashes = version.matches('/').count();
-        let bare = version.rsplit_once('/').map_or(version, |it| it.1);
-        let empty = [
-            ("apiVersion", bare.is_empty() || slashes > 1, "version must not be empty"),
-            ("kind", owner.get("kind").is_empty(), "kind must not be empty"),
-            ("name", owner.get("name").is_empty(), "name must not be empty"),
-            ("uid", owner.get("uid").is_empty(), "uid must not be empty"),
-        ];
-        for (field, _, detail) in empty.into_iter().filter(|it| it.1) {
-            let at = format!("{}.{field}", spot.path);
-            out.push(Problem::invalid(at, owner.get(field).text(), detail));
-        }
-        if !owner.get("controller").flag() {
-            continue;
-        }
-        let name = owner.get("name").text();
-        if controller.is_empty() {
-            controller = name;
-        } else if told < CONTROLLERS_TOLD_MAX {
-            told = told.saturating_add(1);
-            out.push(spot.invalid(format!(
-                "Only one reference can have Controller set to true. Found \"true\" in references for {controller} and {name}"
-            )));
-        }
-    }
-}
-
 fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     for finalizer in spot.items() {
         super::obey(out, &finalizer.named(spot.path.clone()), names::qualified_name);
@@ -149,9 +115,7 @@ fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     let has = |name: &str| spot.items().iter().any(|it| it.text() == name);
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        let shown = go::texts(spot.items().iter().map(Spot::text));
-        let kind = ProblemKind::InvalidGo(shown, detail.into());
-        out.push(Problem::new(spot.path.clone(), kind));
+        out.push(spot.invalid(detail));
     }
 }
 

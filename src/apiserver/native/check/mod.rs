@@ -1,5 +1,6 @@
 //! What is wrong with native objects, in the words of the real server.
 
+pub(super) mod autoscalers;
 pub(super) mod config;
 mod containers;
 pub(super) mod jobs;
@@ -7,9 +8,9 @@ pub(crate) mod meta;
 pub(crate) mod names;
 pub(super) mod network;
 pub(super) mod pods;
+pub(super) mod policies;
 pub(super) mod rbac;
 pub(super) mod services;
-mod shown;
 mod status;
 pub(super) mod storage;
 pub(super) mod system;

@@ -31,16 +31,12 @@ pub(crate) fn wildcard_subdomain(text: &str) -> Vec<String> {
 
 /// The name of an environment variable.
 pub(crate) fn env_name(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let allowed = |it: u8| it.is_ascii_alphanumeric() || b"-._".contains(&it);
-    let digit = text.starts_with(|it: char| it.is_ascii_digit());
-    if text.is_empty() || digit || !text.bytes().all(allowed) {
-        let what = "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit";
-        let examples = ["my.env-name", "MY_ENV.NAME", "MyEnvName1"];
-        found.push(format_text(what, "[-._a-zA-Z][-._a-zA-Z0-9]*", &examples));
+    let allowed = |it: u8| (b' '..=b'~').contains(&it) && it != b'=';
+    if text.is_empty() || !text.bytes().all(allowed) {
+        let what = "a valid environment variable name must consist only of printable ASCII characters other than '='";
+        return vec![what.to_owned()];
     }
-    found.extend(dots(text));
-    found
+    Vec::new()
 }
 
 /// A key of a config map or a secret.
@@ -79,7 +75,7 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
         found.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
     }
     if !text.bytes().any(|it| it.is_ascii_lowercase()) {
-        found.push("must contain at least one letter or number (a-z, 0-9)");
+        found.push("must contain at least one letter (a-z)");
     }
     if text.contains("--") {
         found.push("must not contain consecutive hyphens");

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::{Problems, Spot, maybe_one_of, meta, names, obey, port, port_or_name, shown};
+use super::{Problems, Spot, maybe_one_of, meta, names, obey, port, port_or_name};
 use crate::refusal::Problem;
 
 const NO_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
@@ -17,7 +17,7 @@ pub(in crate::native) fn ingress(new: &Value, old: Option<&Value>) -> Problems {
     let (rules, fallback) = (spec.get("rules"), spec.get("defaultBackend"));
     if rules.is_empty() && !fallback.is_set() {
         let detail = "either `defaultBackend` or `rules` must be specified";
-        out.push(shown::invalid(&spec, "[]networking.IngressRule(nil)", detail));
+        out.push(rules.named(spec.path.clone()).invalid(detail));
     }
     if fallback.is_set() {
         backend(&mut out, &fallback);
@@ -48,9 +48,9 @@ pub(in crate::native) fn ingress(new: &Value, old: Option<&Value>) -> Problems {
     }
     let key = "kubernetes.io/ingress.class";
     let annotation = root.get("metadata").get("annotations").get(key);
-    if old.is_none() && class.is_set() && annotation.is_set() {
+    if old.is_none() && class.is_set() && annotation.is_set() && class.text() != annotation.text() {
         let path = format!("annotations.{key}");
-        let detail = "can not be set when the class field is also set";
+        let detail = "must match `ingressClassName` when both are specified";
         out.push(Problem::invalid(path, annotation.text(), detail));
     }
     out
@@ -113,7 +113,7 @@ fn service_backend(out: &mut Problems, backend: &Spot<'_>, it: &Spot<'_>) {
     if name.is_empty() {
         out.push(name.required(""));
     } else {
-        obey(out, &name, names::dns_1035_label);
+        obey(out, &name, names::dns_label);
     }
     let (text, number) = (it.get("port").get("name"), it.get("port").get("number"));
     if !text.is_empty() && number.number() != 0 {
@@ -172,8 +172,7 @@ pub(in crate::native) fn policy(new: &Value, old: Option<&Value>) -> Problems {
     }
     let types = spec.get("policyTypes");
     if types.items().len() > 2 {
-        let shown = shown::list(types.value).replace("[]string", "[]networking.PolicyType");
-        out.push(shown::invalid(&types, &shown, "may not specify more than two policyTypes"));
+        out.push(types.invalid("may not specify more than two policyTypes"));
         return out;
     }
     for it in types.items() {
@@ -208,12 +207,14 @@ fn ip_block(out: &mut Problems, it: &Spot<'_>) {
         return;
     }
     let Some(outer) = cidr(range.text()) else {
-        out.push(range.invalid("not a valid CIDR"));
+        out.push(range.invalid("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"));
         return;
     };
     for except in it.get("except").items() {
         let Some(inner) = cidr(except.text()) else {
-            out.push(except.invalid("not a valid CIDR"));
+            out.push(
+                except.invalid("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"),
+            );
             return;
         };
         if outer.1 >= inner.1 || !same_prefix(outer.0, inner.0, outer.1) {

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Problems, Spot, containers, maybe_one_of, meta, names, obey, one_of, volumes};
-use crate::{refusal::Problem, request::typed::sorted_json};
+use crate::{refusal::Problem, request::json::sorted_json};
 
-const CHANGES: &str = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to existing tolerations)";
+const CHANGES: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 pub(in crate::native) fn pod(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
-    self::spec(&mut out, &spec);
+    self::spec(&mut out, &spec, &BTreeSet::new());
     match old {
         Some(old) => changes(&mut out, &spec, &Spot::root(old).get("spec")),
         None => trimmed_images(&mut out, &spec),
@@ -38,18 +38,24 @@ pub(in crate::native) fn pod_template(new: &Value, old: Option<&Value>) -> Probl
 
 /// A template inside of another object.
 pub(super) fn template(out: &mut Problems, it: &Spot<'_>) {
+    template_with(out, it, &BTreeSet::new());
+}
+
+/// A template whose Pods get more volumes: from claims.
+pub(super) fn template_with(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet<&str>) {
     let head = it.get("metadata");
     meta::labels(out, &head.get("labels").named(it.at("labels")));
     meta::annotations(out, &head.get("annotations").named(it.at("annotations")));
-    spec(out, &it.get("spec"));
+    spec(out, &it.get("spec"), claims);
     let ephemeral = it.get("spec").get("ephemeralContainers");
     if !ephemeral.is_empty() {
         out.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
     }
 }
 
-fn spec(out: &mut Problems, it: &Spot<'_>) {
-    let volumes = volumes::all(out, &it.get("volumes"));
+fn spec(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet<&str>) {
+    let mut volumes = volumes::all(out, &it.get("volumes"));
+    volumes.extend(claims);
     containers::main(out, &it.get("containers"), &volumes);
     containers::init(out, &it.get("initContainers"), &it.get("containers"), &volumes);
     one_of(out, &it.get("restartPolicy"), &["Always", "OnFailure", "Never"]);

@@ -1,8 +1,8 @@
 //! Roles and their bindings.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Problems, Spot, meta, names, obey, shown};
+use super::{Problems, Spot, meta, names, obey};
 use crate::refusal::Problem;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -38,8 +38,7 @@ fn rules(out: &mut Problems, role: &Value, namespaced: bool) {
         let (groups, resources) = (rule.get("apiGroups"), rule.get("resources"));
         let urls = rule.get("nonResourceURLs");
         if !urls.is_empty() {
-            let mut wrong =
-                |detail: &str| out.push(shown::invalid(&urls, &shown::list(urls.value), detail));
+            let mut wrong = |detail: &str| out.push(urls.invalid(detail));
             if namespaced {
                 wrong("namespaced rules cannot apply to non-resource URLs");
             }
@@ -84,14 +83,10 @@ fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool) -
         self::subject(&mut out, &subject, namespaced);
     }
     if old.is_some_and(|old| Spot::root(old).get("roleRef").value != role.value) {
-        let text = |name: &str| format!("{:?}", role.get(name).text());
-        let shown = format!(
-            "rbac.RoleRef{{APIGroup:{}, Kind:{}, Name:{}}}",
-            text("apiGroup"),
-            text("kind"),
-            text("name")
-        );
-        out.push(shown::invalid(&role, &shown, "cannot change roleRef"));
+        let text = |name: &str| role.get(name).text();
+        let shown =
+            json!({ "APIGroup": text("apiGroup"), "Kind": text("kind"), "Name": text("name") });
+        out.push(Problem::invalid(role.path.clone(), shown, "cannot change roleRef"));
     }
     out
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Problems, Spot, maybe_one_of, meta, names, obey, one_of, port, port_or_name, shown};
+use super::{Problems, Spot, maybe_one_of, meta, names, obey, one_of, port, port_or_name};
 use crate::refusal::{Problem, ProblemKind};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -14,8 +14,16 @@ pub(in crate::native) fn service(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = Problems::new();
     let spec = Spot::root(new).get("spec");
     let external = |it: &Spot<'_>| it.get("type").text() == "ExternalName";
-    let headers = meta::object(new, old, names::dns_1035_label);
+    let headers = meta::object(new, old, names::dns_label);
     out.extend(headers);
+    if old.is_none() && !external(&spec) {
+        // Addresses are allocated first.
+        let mut wrong = Problems::new();
+        cluster_ips(&mut wrong, &spec);
+        if wrong.iter().any(|it| it.field.starts_with("spec.clusterIPs[")) {
+            return wrong;
+        }
+    }
     if let Some(old) = old {
         same_address(&mut out, &spec, &Spot::root(old).get("spec"));
     }
@@ -49,6 +57,10 @@ pub(in crate::native) fn service(new: &Value, old: Option<&Value>) -> Problems {
                 out.push(node.forbidden("may not be used when `type` is 'ClusterIP'"));
             }
         }
+    }
+    let ingress = Spot::root(new).get("status").get("loadBalancer").get("ingress");
+    if kind.text() != "LoadBalancer" && !ingress.is_empty() {
+        out.push(ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'"));
     }
     unique_ports(&mut out, &ports);
     ranges(&mut out, &spec);
@@ -115,40 +127,32 @@ fn unique_ports(out: &mut Problems, list: &Spot<'_>) {
     for it in list.items() {
         let node = it.get("nodePort");
         if node.number() != 0 && !node_ports.insert((it.get("protocol").text(), node.number())) {
-            let shown = service_port(&it, false);
-            out.push(duplicate(&it, &shown));
+            out.push(duplicate(&it, false));
         }
     }
     let mut ports = BTreeSet::new();
     for it in list.items() {
         if !ports.insert((it.get("protocol").text(), it.get("port").number())) {
-            out.push(duplicate(&it, &service_port(&it, true)));
+            out.push(duplicate(&it, true));
         }
     }
 }
 
-fn duplicate(it: &Spot<'_>, shown: &str) -> Problem {
-    let text = format!("Duplicate value: {shown}");
-    Problem::new(it.path.clone(), ProblemKind::Worded("FieldValueDuplicate", text))
-}
-
-/// A port as Go prints it, with what makes it unique.
-fn service_port(it: &Spot<'_>, by_port: bool) -> String {
+/// A port with nothing but what makes it unique.
+fn duplicate(it: &Spot<'_>, by_port: bool) -> Problem {
     let (port, node) =
         if by_port { (it.get("port").number(), 0) } else { (0, it.get("nodePort").number()) };
-    let protocol = it.get("protocol").text();
-    let target = shown::int_or_text(&Value::from(0));
-    format!(
-        "core.ServicePort{{Name:\"\", Protocol:{protocol:?}, AppProtocol:(*string)(nil), Port:{port}, TargetPort:{target}, NodePort:{node}}}"
-    )
+    let shown = json!({
+        "Name": "", "Protocol": it.get("protocol").text(), "AppProtocol": null, "Port": port, "TargetPort": 0, "NodePort": node,
+    });
+    Problem::new(it.path.clone(), ProblemKind::Duplicate(shown))
 }
 
 fn cluster_ips(out: &mut Problems, spec: &Spot<'_>) {
     let (first, list) = (spec.get("clusterIP"), spec.get("clusterIPs"));
     let items = list.items();
     if !first.is_empty() && items.first().is_some_and(|it| it.text() != first.text()) {
-        let shown = shown::list(list.value);
-        out.push(shown::invalid(&list, &shown, "element [0] must match clusterIP"));
+        out.push(list.invalid("element [0] must match clusterIP"));
     }
     for family in spec.get("ipFamilies").items() {
         maybe_one_of(out, &family, &["IPv4", "IPv6"]);
@@ -161,7 +165,7 @@ fn cluster_ips(out: &mut Problems, spec: &Spot<'_>) {
         }
     }
     if items.len() > 2 {
-        out.push(shown::invalid(&list, &shown::list(list.value), "may only hold up to 2 values"));
+        out.push(list.invalid("may only hold up to 2 values"));
     }
 }
 
@@ -175,11 +179,10 @@ fn same_address(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
     let (was, is) = (old.get("clusterIPs").items(), list.items());
     let Some(was) = was.first() else { return };
     let place = list.named("spec.clusterIPs[0]");
-    let shown = shown::list(list.value);
     match is.first() {
-        None => out.push(shown::invalid(&place, &shown, "primary clusterIP can not be unset")),
+        None => out.push(place.invalid("primary clusterIP can not be unset")),
         Some(is) if is.text() != was.text() => {
-            out.push(shown::invalid(&place, &shown, "may not change once set"));
+            out.push(place.invalid("may not change once set"));
         }
         Some(_) => {}
     }
@@ -210,8 +213,7 @@ fn traffic(out: &mut Problems, spec: &Spot<'_>) {
             out.push(policy.invalid(detail));
         }
         if !open {
-            let detail =
-                "ExternalTrafficPolicy can only be set on NodePort and LoadBalancer service";
+            let detail = "may only be set for externally-accessible services";
             out.push(policy.invalid(detail));
         }
     }
@@ -260,7 +262,7 @@ fn special(out: &mut Problems, ip: &Spot<'_>) {
         out.push(ip.invalid("may not be unspecified (0.0.0.0)"));
     }
     if parsed.is_loopback() {
-        out.push(ip.invalid("may not be in the loopback range (127.0.0.0/8)"));
+        out.push(ip.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
     }
     if let std::net::IpAddr::V4(parsed) = parsed {
         if parsed.is_link_local() {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Problems, Spot, amount, immutable, maybe_one_of, meta, names, obey, shown, volumes};
+use super::{Problems, Spot, amount, immutable, maybe_one_of, meta, names, obey, volumes};
 use crate::refusal::Problem;
 
-const MODES: [&str; 3] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
+const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const POSITIVE: &str = "must be greater than zero";
 
 pub(in crate::native) fn claim(new: &Value, old: Option<&Value>) -> Problems {
@@ -56,6 +56,9 @@ fn claim_changes(out: &mut Problems, new: &Value, old: &Value) {
             if free_name {
                 fields.shift_remove("volumeName");
             }
+            if bound {
+                fields.shift_remove("volumeAttributesClassName");
+            }
             let requests = fields.get_mut("resources").and_then(|it| it.get_mut("requests"));
             if let Some(requests) = requests.and_then(Value::as_object_mut).filter(|_| bound) {
                 requests.shift_remove("storage");
@@ -64,8 +67,9 @@ fn claim_changes(out: &mut Problems, new: &Value, old: &Value) {
         it
     };
     if fixed(spec.value) != fixed(before.value) {
-        let detail = "spec is immutable after creation except resources.requests for bound claims";
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         out.push(spec.forbidden(detail));
+        return;
     }
     let size = |it: &Spot<'_>| amount(&it.get("resources").get("requests").get("storage"));
     let shrunk = size(&before)
@@ -147,8 +151,7 @@ fn capacity(out: &mut Problems, it: &Spot<'_>) {
         out.push(it.required(""));
     }
     if it.entries().len() != 1 || it.value.get("storage").is_none() {
-        let shown = if it.is_set() { "core.ResourceList" } else { "core.ResourceList(nil)" };
-        out.push(shown::unsupported(it, shown, &["storage"]));
+        out.push(it.unsupported(&["storage"]));
     }
     for (_, value) in it.entries() {
         if amount(&value).is_some_and(|it| it.negative() || it.zero()) {
@@ -181,10 +184,7 @@ pub(in crate::native) fn class(new: &Value, old: Option<&Value>) -> Problems {
         if it.get("parameters").value != old.get("parameters").value {
             out.push(Problem::forbidden("parameters", detail));
         }
-        if provisioner.value != old.get("provisioner").value {
-            let detail = "updates to provisioner are forbidden.";
-            out.push(Problem::forbidden("provisioner", detail));
-        }
+        immutable(&mut out, &provisioner, &old.get("provisioner"));
         if it.get("reclaimPolicy").value != old.get("reclaimPolicy").value {
             let detail = "updates to reclaimPolicy are forbidden.";
             out.push(Problem::forbidden("reclaimPolicy", detail));

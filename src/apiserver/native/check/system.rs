@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    Problems, Spot, amount, amount_not_negative, immutable, maybe_one_of, meta, names, obey,
-    one_of, shown,
+    Problems, Spot, amount, amount_not_negative, immutable, maybe_one_of, meta, names, obey, one_of,
 };
-use crate::{object, refusal::Problem};
+use crate::{
+    object,
+    refusal::{Problem, ProblemKind},
+};
 
 /// What can be counted or measured without a domain before it.
 const RESOURCES: [&str; 20] = [
@@ -80,14 +82,10 @@ pub(in crate::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
         }
         one_of(&mut out, &it.get("effect"), &["NoSchedule", "PreferNoSchedule", "NoExecute"]);
         if !seen.insert((it.get("key").text(), it.get("effect").text())) {
-            let text = format!(
-                "Duplicate value: core.Taint{{Key:{:?}, Value:{:?}, Effect:{:?}, TimeAdded:<nil>}}: taints must be unique by key and effect pair",
-                it.get("key").text(),
-                value.text(),
-                it.get("effect").text()
-            );
-            let kind = crate::refusal::ProblemKind::Worded("FieldValueDuplicate", text);
-            out.push(Problem::new(it.path.clone(), kind));
+            let shown = json!({
+                "Key": it.get("key").text(), "Value": value.text(), "Effect": it.get("effect").text(), "TimeAdded": null,
+            });
+            out.push(Problem::new(it.path.clone(), ProblemKind::Duplicate(shown)));
         }
     }
     let status = Spot::root(new).get("status");
@@ -155,14 +153,34 @@ fn modern(out: &mut Problems, it: &Spot<'_>, placed: Option<()>, wrong: impl Fn(
 }
 
 /// Through `events.k8s.io`, events must be of the new kind. Given in their own shape.
+/// What a change of an event leaves as it is: all but the series.
+const FIXED_IN_EVENTS: [&str; 13] = [
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "firstTimestamp",
+    "lastTimestamp",
+    "count",
+    "type",
+    "eventTime",
+    "action",
+    "related",
+    "reportingComponent",
+    "reportingInstance",
+];
+
 pub(in crate::native) fn modern_event(new: &Value, old: Option<&Value>) -> Problems {
     let stored = (super::super::events::TWIN.to_stored)(new.clone());
     let mut out = event(&stored, None);
-    if old.is_some() {
-        // Changes are not checked more strictly, unlike creations.
+    let it = Spot::root(&stored);
+    if let Some(old) = old {
+        let before = (super::super::events::TWIN.to_stored)(old.clone());
+        for field in FIXED_IN_EVENTS {
+            immutable(&mut out, &it.get(field), &Spot::root(&before).get(field));
+        }
         return out;
     }
-    let it = Spot::root(&stored);
     out.extend(meta::object(&stored, old, names::dns_subdomain));
     let series = it.get("series");
     if series.is_set() {
@@ -206,7 +224,7 @@ pub(in crate::native) fn quota(new: &Value, old: Option<&Value>) -> Problems {
         amount_not_negative(&mut out, &value);
         let counted = COUNTED.contains(&name) || name.contains('/');
         if counted && amount(&value).is_some_and(|it| !it.whole()) {
-            out.push(shown::invalid(&value, &shown::quantity(value.text()), "must be an integer"));
+            out.push(value.invalid("must be an integer"));
         }
     }
     if let Some(old) = old {
@@ -273,7 +291,7 @@ fn bounds(out: &mut Problems, it: &Spot<'_>) {
                     _ => small.text(),
                 };
                 let place = it.get(at).named(format!("{}[{name}]", it.at(at)));
-                out.push(shown::invalid(&place, &shown::quantity(value), &detail));
+                out.push(Problem::invalid(place.path, value, detail));
             }
         }
     }
@@ -288,7 +306,7 @@ pub(in crate::native) fn lease(new: &Value, old: Option<&Value>) -> Problems {
     }
     let changes = spec.get("leaseTransitions");
     if changes.number() < 0 {
-        out.push(changes.invalid("must to greater or equal than 0"));
+        out.push(changes.invalid("must be greater than or equal to 0"));
     }
     out
 }
@@ -302,7 +320,7 @@ pub(in crate::native) fn priority_class(new: &Value, old: Option<&Value>) -> Pro
     let policy = it.get("preemptionPolicy");
     if let Some(old) = old.map(Spot::root) {
         if it.get("value").number() != old.get("value").number() {
-            out.push(Problem::forbidden("Value", "may not be changed in an update."));
+            out.push(Problem::forbidden("value", "may not be changed in an update."));
         }
         immutable(&mut out, &policy, &old.get("preemptionPolicy"));
         return out;

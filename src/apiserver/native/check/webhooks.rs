@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Problems, Spot, maybe_one_of, meta, names, obey, shown};
+use super::{Problems, Spot, maybe_one_of, meta, names, obey};
 use crate::refusal::Problem;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
@@ -31,6 +31,14 @@ fn hook(out: &mut Problems, it: &Spot<'_>) {
     full_name(out, &it.get("name"));
     for rule in it.get("rules").items() {
         self::rule(out, &rule);
+    }
+    for condition in it.get("matchConditions").items() {
+        for field in ["expression", "name"] {
+            let it = condition.get(field);
+            if it.text().trim().is_empty() {
+                out.push(it.required(""));
+            }
+        }
     }
     maybe_one_of(out, &it.get("failurePolicy"), &["Fail", "Ignore"]);
     maybe_one_of(out, &it.get("matchPolicy"), &["Equivalent", "Exact"]);
@@ -94,12 +102,8 @@ fn required_alone(out: &mut Problems, list: &Spot<'_>, word: &str) {
         out.push(list.required(""));
     }
     if items.len() > 1 && items.iter().any(|it| it.text() == "*") {
-        let mut text = shown::list(list.value);
-        if word == "operations" {
-            text = text.replace("[]string", "[]admissionregistration.OperationType");
-        }
         let detail = format!("if '*' is present, must not specify other {word}");
-        out.push(shown::invalid(list, &text, &detail));
+        out.push(list.invalid(detail));
     }
 }
 
@@ -135,7 +139,7 @@ fn resources(out: &mut Problems, list: &Spot<'_>) {
         }
     }
     let has = |text: &str| items.iter().any(|it| it.text() == text);
-    let mut wrong = |detail| out.push(shown::invalid(list, &shown::list(list.value), detail));
+    let mut wrong = |detail| out.push(list.invalid(detail));
     if items.len() > 1 && has("*/*") {
         wrong("if '*/*' is present, must not specify other resources");
     }
@@ -160,7 +164,7 @@ fn versions(out: &mut Problems, list: &Spot<'_>) {
     }
     if !items.iter().any(|it| VERSIONS.contains(&it.text())) {
         let detail = "must include at least one of v1, v1beta1";
-        out.push(shown::invalid(list, &shown::list(list.value), detail));
+        out.push(list.invalid(detail));
     }
 }
 

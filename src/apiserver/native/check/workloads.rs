@@ -1,8 +1,9 @@
 //! Kinds that keep Pods alive, and those that watch over them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Problems, Spot, meta, names, not_negative, obey, pods, shown, status};
+use super::{Problems, Spot, meta, names, not_negative, pods, status};
+use crate::refusal::Problem;
 
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
@@ -27,7 +28,7 @@ impl<'a> Owner<'a> {
         meta::selector(out, &it);
         if self.empty() {
             let detail = format!("empty selector is invalid for {}", self.word);
-            out.push(shown::invalid(&it, &shown::selector(it.value), &detail));
+            out.push(it.invalid(detail));
         }
     }
 
@@ -48,7 +49,7 @@ impl<'a> Owner<'a> {
         let broken = self.broken();
         if broken {
             let it = self.spec.get("selector");
-            out.push(shown::invalid(&it, &shown::selector(it.value), detail));
+            out.push(it.invalid(detail));
         }
         broken
     }
@@ -61,7 +62,7 @@ impl<'a> Owner<'a> {
         let selector = self.spec.get("selector");
         // Nothing selects nothing; an empty selector selects all.
         if !selector.is_set() || !self.empty() && !meta::selects(selector.value, labels.value) {
-            out.push(shown::invalid(&labels, &shown::texts(labels.value), NO_MATCH));
+            out.push(labels.invalid(NO_MATCH));
         }
     }
 
@@ -91,7 +92,7 @@ impl<'a> Owner<'a> {
         let Some(old) = old else { return };
         let it = self.spec.get("selector");
         if it.value != Spot::root(old).get("spec").get("selector").value {
-            out.push(shown::invalid(&it, &shown::selector(it.value), "field is immutable"));
+            out.push(it.invalid("field is immutable"));
         }
     }
 }
@@ -131,25 +132,29 @@ fn strategy(out: &mut Problems, it: &Spot<'_>) {
             int_or_percent(out, &down);
             int_or_percent(out, &rolling.get("maxSurge"));
             if zero(&down) && zero(&rolling.get("maxSurge")) {
-                let text = shown::int_or_text(down.value);
-                out.push(shown::invalid(&down, &text, "may not be 0 when `maxSurge` is 0"));
+                out.push(down.invalid("may not be 0 when `maxSurge` is 0"));
             }
             at_most_all(out, &down);
         }
         other => {
-            let shown = format!(
-                "apps.DeploymentStrategy{{Type:{other:?}, RollingUpdate:(*apps.RollingUpdateDeployment)(nil)}}"
-            );
-            out.push(shown::unsupported(it, &shown, &["Recreate", "RollingUpdate"]));
+            out.push(not_supported(it, other, &["Recreate", "RollingUpdate"]));
         }
     }
 }
 
+/// A strategy of an unknown type.
+fn not_supported(it: &Spot<'_>, name: &str, supported: &[&str]) -> Problem {
+    Problem::not_supported(
+        it.path.clone(),
+        json!({ "Type": name, "RollingUpdate": null }),
+        supported,
+    )
+}
+
 fn int_or_percent(out: &mut Problems, it: &Spot<'_>) {
     if it.value.is_string() {
-        let text = shown::int_or_text(it.value);
         let problems = names::percent(it.text()).into_iter();
-        out.extend(problems.map(|detail| shown::invalid(it, &text, &detail)));
+        out.extend(problems.map(|detail| it.invalid(detail)));
     } else {
         not_negative(out, it);
     }
@@ -165,8 +170,7 @@ fn zero(it: &Spot<'_>) -> bool {
 
 fn at_most_all(out: &mut Problems, it: &Spot<'_>) {
     if percent(it).is_some_and(|it| it > 100) {
-        let text = shown::int_or_text(it.value);
-        out.push(shown::invalid(it, &text, "must not be greater than 100%"));
+        out.push(it.invalid("must not be greater than 100%"));
     }
 }
 
@@ -202,7 +206,7 @@ pub(in crate::native) fn replication_controller(new: &Value, old: Option<&Value>
     let matches =
         selector.entries().iter().all(|(key, it)| labels.value.get(key) == Some(it.value));
     if !selector.is_empty() && !matches {
-        out.push(shown::invalid(&labels, &shown::texts(labels.value), NO_MATCH));
+        out.push(labels.invalid(NO_MATCH));
     }
     pods::template(&mut out, &template);
     let policy = template.get("spec").get("restartPolicy");
@@ -222,7 +226,7 @@ pub(in crate::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problem
     if spec.get("selector").is_set() && owner.empty() {
         let it = spec.get("selector");
         let detail = "empty selector is invalid for daemonset";
-        out.push(shown::invalid(&it, &shown::selector(it.value), detail));
+        out.push(it.invalid(detail));
     }
     pods::template(&mut out, &spec.get("template"));
     owner.forever(&mut out, "DaemonSet");
@@ -234,16 +238,12 @@ pub(in crate::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problem
             let down = it.get("rollingUpdate").get("maxUnavailable");
             int_or_percent(&mut out, &down);
             if zero(&down) {
-                let text = shown::int_or_text(down.value);
-                out.push(shown::invalid(&down, &text, "cannot be 0"));
+                out.push(down.invalid("cannot be 0"));
             }
             at_most_all(&mut out, &down);
         }
         other => {
-            let shown = format!(
-                "apps.DaemonSetUpdateStrategy{{Type:{other:?}, RollingUpdate:(*apps.RollingUpdateDaemonSet)(nil)}}"
-            );
-            out.push(shown::unsupported(&it, &shown, &["RollingUpdate", "OnDelete"]));
+            out.push(not_supported(&it, other, &["RollingUpdate", "OnDelete"]));
         }
     }
     not_negative(&mut out, &spec.get("revisionHistoryLimit"));
@@ -265,37 +265,31 @@ pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Probl
         "OnDelete" => {
             let rolling = it.get("rollingUpdate");
             if rolling.is_set() {
-                let text = format!(
-                    "apps.RollingUpdateStatefulSetStrategy{{Partition:{}}}",
-                    rolling.get("partition").number()
-                );
+                let shown = json!({ "Partition": rolling.get("partition").number(), "MaxUnavailable": null });
                 let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                out.push(shown::invalid(&rolling, &text, detail));
+                out.push(Problem::invalid(rolling.path.clone(), shown, detail));
             }
         }
         "RollingUpdate" => not_negative(&mut out, &it.get("rollingUpdate").get("partition")),
         other => {
-            let text = format!(
-                "apps.StatefulSetUpdateStrategy{{Type:{other:?}, RollingUpdate:(*apps.RollingUpdateStatefulSetStrategy)(nil)}}"
-            );
-            out.push(shown::invalid(&it, &text, "must be 'RollingUpdate' or 'OnDelete'"));
+            let shown = json!({ "Type": other, "RollingUpdate": null });
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            out.push(Problem::invalid(it.path.clone(), shown, detail));
         }
     }
     not_negative(&mut out, &spec.get("replicas"));
     owner.selector(&mut out);
     if !owner.refuse_broken(&mut out, "") {
         owner.match_labels(&mut out);
-        // What the template says of Pods is not checked here: volumes may come from claims.
-        let template = spec.get("template");
-        let head = template.get("metadata");
-        meta::labels(&mut out, &head.get("labels").named(template.at("labels")));
-        meta::annotations(&mut out, &head.get("annotations").named(template.at("annotations")));
+        let claims = spec.get("volumeClaimTemplates").items();
+        let claims = claims.iter().map(|it| it.get("metadata").get("name").text()).collect();
+        pods::template_with(&mut out, &spec.get("template"), &claims);
     }
     owner.forever(&mut out, "StatefulSet");
     if let Some(old) = old {
         let old = Spot::root(old).get("spec");
         if fixed(spec.value) != fixed(old.value) {
-            let detail = "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden";
+            let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
             out.push(spec.forbidden(detail));
         }
         not_negative(&mut out, &spec.get("replicas"));
@@ -304,11 +298,22 @@ pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Probl
     out
 }
 
+/// What may change in the spec of a stateful set.
+const STATEFUL_CHANGES: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
 /// A spec of a stateful set without what may change.
 fn fixed(spec: &Value) -> Value {
     let mut spec = spec.clone();
     if let Some(fields) = spec.as_object_mut() {
-        for name in ["replicas", "template", "updateStrategy"] {
+        for name in STATEFUL_CHANGES {
             fields.shift_remove(name);
         }
     }
@@ -328,45 +333,19 @@ pub(in crate::native) fn controller_revision(new: &Value, old: Option<&Value>) -
     out
 }
 
-pub(in crate::native) fn autoscaler(new: &Value, old: Option<&Value>) -> Problems {
-    let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
-    let (least, most) = (spec.get("minReplicas"), spec.get("maxReplicas"));
-    if least.is_set() && least.number() < 1 {
-        out.push(least.invalid("must be greater than or equal to 1"));
-    }
-    if most.number() < 1 {
-        out.push(most.invalid("must be greater than 0"));
-    }
-    if least.is_set() && most.number() < least.number() {
-        out.push(most.invalid("must be greater than or equal to `minReplicas`"));
-    }
-    let target = spec.get("scaleTargetRef");
-    for field in ["kind", "name"] {
-        let it = target.get(field);
-        if it.is_empty() {
-            out.push(it.required(""));
-        } else {
-            obey(&mut out, &it, names::path_segment);
-        }
-    }
-    let share = spec.get("targetCPUUtilizationPercentage");
-    if share.is_set() && share.number() < 1 {
-        // As the newer form of the same field is called.
-        let it = share.named("spec.metrics[0].resource.target.averageUtilization");
-        out.push(it.invalid("must be greater than 0"));
-    }
-    out
-}
-
 pub(in crate::native) fn disruption_budget(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let (least, most) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
     if least.is_set() && most.is_set() {
-        let shown = "policy.PodDisruptionBudgetSpec";
+        let shown = json!({
+            "MinAvailable": least.value,
+            "Selector": spec.get("selector").value,
+            "MaxUnavailable": most.value,
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy").value,
+        });
         let detail = "minAvailable and maxUnavailable cannot be both set";
-        out.push(shown::invalid(&spec, shown, detail));
+        out.push(Problem::invalid(spec.path.clone(), shown, detail));
     }
     for it in [least, most] {
         if it.is_set() {

@@ -323,7 +323,9 @@ fn knows_router(header: &str) -> bool {
 
 /// The words of the router.
 fn unroutable() -> Refusal {
-    not_acceptable("406: Not Acceptable".into(), Some(serde_json::json!({})))
+    let text = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+                application/vnd.kubernetes.protobuf";
+    not_acceptable(text.into(), Some(serde_json::json!({})))
 }
 
 fn unacceptable(accepted: &str) -> Refusal {

@@ -65,7 +65,7 @@ fn the_router_refuses_media_types_that_it_does_not_know() {
         ["text/plain", "text/*", "application/*", "garbage", "APPLICATION/JSON", "text/html,a/b"]
     {
         let refusal = Accept::parse(header, Endpoint::Native).unwrap_err();
-        assert_eq!(refusal.message, "406: Not Acceptable", "{header}");
+        assert!(refusal.message.starts_with("406: Not Acceptable"), "{header}");
         assert_eq!(refusal.details, Some(Box::new(serde_json::json!({}))));
     }
     // There is no router in front of custom resources.

@@ -166,7 +166,7 @@ impl<'a> Message<'a> {
         reader: &mut Reader<'_>,
     ) -> Result<Value, Wrong> {
         match &field.form {
-            Form::List(_, items) => {
+            Form::List(items) => {
                 let mut list = if let Value::Array(list) = old { list } else { Vec::new() };
                 let is_number = matches!(**items, Form::Bool | Form::Int32 | Form::Int64);
                 if is_number && tag.wire == wire::BYTES {
@@ -247,7 +247,7 @@ impl<'a> Message<'a> {
                 Value::Object(fields)
             }
             // Lists in lists and in maps are messages of their own.
-            Form::List(_, items) => {
+            Form::List(items) => {
                 let mut list = Vec::new();
                 let mut reader = Reader::new(reader.bytes()?);
                 while let Some(tag) = reader.tag("Items")? {
@@ -320,7 +320,7 @@ fn check_wire(form: &Form, tag: Tag, go: &str) -> Result<(), Wrong> {
         | Form::MicroTime
         | Form::IntOrText
         | Form::Any
-        | Form::List(..)
+        | Form::List(_)
         | Form::Map(_)
         | Form::Struct(_) => tag.expect(wire::BYTES, go),
     }
@@ -344,7 +344,7 @@ fn zero(form: &Form) -> Value {
         Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => 0.into(),
         Form::Quantity => "0".into(),
         Form::Struct(_) => Map::new().into(),
-        Form::Time | Form::MicroTime | Form::Any | Form::List(..) | Form::Map(_) => Value::Null,
+        Form::Time | Form::MicroTime | Form::Any | Form::List(_) | Form::Map(_) => Value::Null,
     }
 }
 
@@ -443,8 +443,5 @@ fn raw(bytes: &[u8]) -> Result<Value, Wrong> {
     if raw.is_empty() {
         return Ok(Value::Null);
     }
-    json::parse(raw).map_err(|fault| match fault {
-        json::Fault::Syntax { text, .. } => text,
-        json::Fault::Number => "number out of range".into(),
-    })
+    json::parse(raw)
 }

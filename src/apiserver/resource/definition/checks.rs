@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use super::{
     conversion, convert,
     openapi::{self, Strictness},
-    source,
     status::{APPROVAL, Approval, approval_of},
     structure,
 };
@@ -17,26 +16,23 @@ use crate::{
     refusal::{Problem, ProblemKind},
 };
 
-/// What is wrong with a new definition, or with a change of an old one. `new` may be in either version, which decides how
-/// strict the checks are; `old` is what is stored. Metadata is not checked, apart from the name.
+/// What is wrong with a new definition, or with a change of an old one. Metadata is not checked, apart
+/// from the name.
 pub(crate) fn check(new: &Value, old: Option<&Value>) -> Vec<Problem> {
-    let beta = convert::is_beta(new);
     let inner = convert::to_internal(new);
     let mut found = Vec::new();
     if old.is_none() {
         name(&inner, &mut found);
     }
     let spec = Spec::of(&inner);
-    spec.check(&strictness(beta, &spec, old), &mut found);
+    spec.check(&strictness(&spec, old), &mut found);
     if let Some(old) = old {
         unchanged(&spec, old, &mut found);
     }
     accepted_names(&inner, &mut found);
     stored_versions(&inner, &spec, &mut found);
-    if !beta {
-        approval(&inner, old, &mut found);
-        preserve(&spec, old, &mut found);
-    }
+    approval(&inner, old, &mut found);
+    preserve(&spec, old, &mut found);
     found
 }
 
@@ -60,19 +56,13 @@ struct Demands {
     schemas: bool,
     structural: bool,
     known_types: bool,
-    no_defaults: Option<&'static str>,
     strict_lists: bool,
     known_reviews: bool,
 }
 
 /// The new version asks for more than the old one did, but never for more than what is stored fulfils.
-fn strictness(beta: bool, spec: &Spec<'_>, old: Option<&Value>) -> Demands {
-    let old_v1 = old.map(|it| {
-        let mut it = it.clone();
-        convert::to_v1(&mut it);
-        it
-    });
-    let old_schemas: Vec<Option<&Value>> = old_v1
+fn strictness(spec: &Spec<'_>, old: Option<&Value>) -> Demands {
+    let old_schemas: Vec<Option<&Value>> = old
         .iter()
         .flat_map(|it| {
             let versions =
@@ -81,8 +71,6 @@ fn strictness(beta: bool, spec: &Spec<'_>, old: Option<&Value>) -> Demands {
         })
         .collect();
     let old_structural = old_schemas.iter().flatten().all(|it| structure::check(it, "").is_empty());
-    let had_defaults =
-        old_schemas.iter().flatten().any(|it| has(it, &|it| it.get("default").is_some()));
     let extended = spec.schemas().any(|it| {
         has(it, &|it| {
             ["embedded-resource", "preserve-unknown-fields", "int-or-string"]
@@ -92,12 +80,9 @@ fn strictness(beta: bool, spec: &Spec<'_>, old: Option<&Value>) -> Demands {
     });
     let prunes = !spec.preserves();
     Demands {
-        schemas: !beta && old_schemas.iter().all(Option::is_some),
-        structural: (!beta && old_structural) || prunes || extended,
-        known_types: !beta && old_structural,
-        no_defaults: (beta && !had_defaults).then_some(
-            "(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)",
-        ),
+        schemas: old_schemas.iter().all(Option::is_some),
+        structural: old_structural || prunes || extended,
+        known_types: old_structural,
         strict_lists: old_structural,
         known_reviews: true,
     }
@@ -151,12 +136,11 @@ impl<'a> Spec<'a> {
         let mut strictness = Strictness {
             structural: demands.structural,
             known_types: demands.known_types,
-            no_defaults: demands.no_defaults,
             status: false,
             strict_lists: demands.strict_lists,
         };
         let defaults = self.schemas().any(|it| has(it, &|it| it.get("default").is_some()));
-        if demands.no_defaults.is_none() && defaults {
+        if defaults {
             strictness.structural = true;
             if self.preserves() {
                 let text = "must be false in order to use defaults in the schema";
@@ -207,11 +191,7 @@ impl<'a> Spec<'a> {
         if self.get("validation").is_some_and(|it| it.get("openAPIV3Schema").is_some()) {
             return;
         }
-        let why = if demands.schemas {
-            "schemas are required"
-        } else {
-            "because otherwise all fields are pruned"
-        };
+        let why = if demands.schemas { "" } else { "because otherwise all fields are pruned" };
         if !demands.schemas && self.preserves() {
             return;
         }
@@ -224,6 +204,12 @@ impl<'a> Spec<'a> {
                 ));
             }
         }
+    }
+
+    /// The schema of a version, wherever it stands.
+    fn schema_of(&self, version: &Value) -> Value {
+        let wrapper = version.get("schema").or(self.get("validation"));
+        wrapper.and_then(|it| it.get("openAPIV3Schema")).cloned().unwrap_or_default()
     }
 
     /// Whether the status of a version is a subresource.
@@ -255,14 +241,13 @@ impl<'a> Spec<'a> {
                 openapi::check(wrapper, strictness, &format!("{path}.schema"), found);
             }
             subresources(version.get("subresources"), &format!("{path}.subresources"), found);
+            selectable(version, &self.schema_of(version), &path, found);
             let at = format!("{path}.additionalPrinterColumns");
             columns(version.get("additionalPrinterColumns"), &at, found);
         }
         self.shared_and_own(found);
-        let all = source::versions(self.get("versions"));
-        let wrong = |text: &str| {
-            Problem::new("spec.versions", ProblemKind::InvalidGo(all.clone(), text.into()))
-        };
+        let all = self.get("versions").cloned().unwrap_or_default();
+        let wrong = |text: &str| Problem::invalid("spec.versions", all.clone(), text);
         if !unique {
             found.push(wrong("must contain unique version names"));
         }
@@ -301,8 +286,8 @@ impl<'a> Spec<'a> {
                 let text = format!(
                     "per-version {plural} may not all be set to identical values (top-level {top} should be used instead)"
                 );
-                let all = source::versions(self.get("versions"));
-                found.push(Problem::new("spec.versions", ProblemKind::InvalidGo(all, text)));
+                let all = self.get("versions").cloned().unwrap_or_default();
+                found.push(Problem::invalid("spec.versions", all, text));
             }
         }
     }
@@ -456,11 +441,7 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
         .filter_map(Value::as_str)
         .collect();
     if stored.is_empty() {
-        let kind = ProblemKind::InvalidGo(
-            "[]string(nil)".into(),
-            "must have at least one stored version".into(),
-        );
-        found.push(Problem::new(path, kind));
+        found.push(Problem::invalid(path, Value::Null, "must have at least one stored version"));
         return;
     }
     // Each is found once: a second version of the same name is not there.
@@ -471,7 +452,7 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
         left.retain(|it| *it != name);
         if structure::flag(version, "storage") && !was_there {
             let text = format!("must have the storage version {name}");
-            found.push(Problem::new(path, ProblemKind::InvalidGo(source::version(version), text)));
+            found.push(Problem::invalid(path, stored.clone(), text));
         }
     }
     for (at, name) in stored.iter().enumerate() {
@@ -479,7 +460,11 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
             found.push(Problem::invalid(
                 format!("{path}[{at}]"),
                 *name,
-                "must appear in spec.versions",
+                format!(
+                    "missing from spec.versions; {name} was previously a storage version, and must remain in \
+                     spec.versions until a storage migration ensures no data remains persisted in {name} and \
+                     removes {name} from status.storedVersions"
+                ),
             ));
         }
     }
@@ -511,7 +496,33 @@ fn approval(crd: &Value, old: Option<&Value>, found: &mut Vec<Problem>) {
 fn preserve(spec: &Spec<'_>, old: Option<&Value>, found: &mut Vec<Problem>) {
     let before = old.and_then(|it| it.pointer("/spec/preserveUnknownFields"));
     if spec.preserves() && before != Some(&Value::Bool(true)) {
-        let text = "cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         found.push(Problem::invalid("spec.preserveUnknownFields", true, text));
+    }
+}
+
+/// Fields that lists can be narrowed by: strings, booleans and integers of the schema.
+fn selectable(version: &Value, schema: &Value, path: &str, found: &mut Vec<Problem>) {
+    // All versions together have them at the top.
+    let at = if version.get("schema").is_some() {
+        format!("{path}.selectableFields")
+    } else {
+        "spec.selectableFields".into()
+    };
+    for (index, it) in structure::several(version, "selectableFields").enumerate() {
+        let json_path = structure::text(it, "jsonPath");
+        let mut node = Some(schema);
+        for name in json_path.split('.').skip(1) {
+            node = node.and_then(|it| it.get("properties")?.get(name));
+        }
+        let detail = match node.map(|it| structure::text(it, "type")) {
+            None => "is an invalid path: does not refer to a valid field",
+            Some("string" | "boolean" | "integer") => continue,
+            Some(_) => {
+                "must point to a field of type string, boolean or integer. Enum string fields and strings with \
+                 formats are allowed."
+            }
+        };
+        found.push(Problem::invalid(format!("{at}[{index}].jsonPath"), json_path, detail));
     }
 }

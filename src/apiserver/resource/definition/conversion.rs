@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::structure::{self, go_texts};
+use super::structure;
 use crate::{
     metadata::names,
     refusal::{Problem, ProblemKind},
@@ -129,8 +129,7 @@ fn reviews(all: &Value, known_reviews: bool, path: &str, found: &mut Vec<Problem
         }
     }
     if known_reviews && !versions.iter().any(|it| matches!(*it, "v1" | "v1beta1")) {
-        let source = go_texts(all.get("conversionReviewVersions"));
-        let text = "must include at least one of v1, v1beta1".into();
-        found.push(Problem::new(path, ProblemKind::InvalidGo(source, text)));
+        let given = all.get("conversionReviewVersions").cloned().unwrap_or_default();
+        found.push(Problem::invalid(path, given, "must include at least one of v1, v1beta1"));
     }
 }

@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::convert;
-
 /// What a schema may consist of. Other fields are not kept.
 const SCHEMA_FIELDS: [&str; 46] = [
     "$ref",
@@ -58,13 +56,12 @@ const SCHEMA_FIELDS: [&str; 46] = [
 const MEANT: [&str; 4] =
     ["additionalProperties", "additionalItems", "enum", "x-kubernetes-preserve-unknown-fields"];
 
-/// Fills in what clients may leave out of a definition, in either version, and removes what is not known in its schemas.
+/// Fills in what clients may leave out of a definition, and removes what is not known in its schemas.
 pub(crate) fn defaults(crd: &mut Value) {
-    let beta = convert::is_beta(crd);
     let Some(fields) = crd.as_object_mut() else { return };
     let spec = fields.entry("spec").or_insert_with(|| json!({}));
     if let Some(spec) = spec.as_object_mut() {
-        fill_spec(spec, beta);
+        fill_spec(spec);
     }
     let stored: Vec<Value> = storage_version(crd).into_iter().collect();
     let Some(fields) = crd.as_object_mut() else { return };
@@ -81,41 +78,16 @@ pub(crate) fn defaults(crd: &mut Value) {
     }
 }
 
-fn fill_spec(spec: &mut Map<String, Value>, beta: bool) {
-    if beta {
-        let empty = spec.get("scope").and_then(Value::as_str).is_none_or(str::is_empty);
-        if empty {
-            spec.insert("scope".into(), "Namespaced".into());
-        }
-        spec.entry("preserveUnknownFields").or_insert(Value::Bool(true));
-        let name = spec.get("version").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let none = spec.get("versions").and_then(Value::as_array).is_none_or(Vec::is_empty);
-        if none && !name.is_empty() {
-            spec.insert(
-                "versions".into(),
-                json!([{ "name": name, "served": true, "storage": true }]),
-            );
-        }
-        let first = spec.get("versions").and_then(|it| it.get(0)?.get("name")).cloned();
-        if let Some(first) = first.filter(|_| name.is_empty()) {
-            spec.insert("version".into(), first);
-        }
-    } else if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
+fn fill_spec(spec: &mut Map<String, Value>) {
+    if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
         spec.shift_remove("preserveUnknownFields");
     }
     fill_names(spec);
     let conversion = spec.entry("conversion").or_insert_with(|| json!({ "strategy": "None" }));
-    if beta && conversion.get("strategy").is_some_and(|it| it == "Webhook") {
-        let conversion = conversion.as_object_mut();
-        conversion.map(|it| it.entry("conversionReviewVersions").or_insert(json!(["v1beta1"])));
-    }
-    for pointer in ["/webhook/clientConfig/service", "/webhookClientConfig/service"] {
-        if let Some(service) = conversion.pointer_mut(pointer).and_then(Value::as_object_mut) {
-            service.entry("port").or_insert(json!(443));
-        }
-    }
-    if let Some(schema) = spec.get_mut("validation").and_then(|it| it.get_mut("openAPIV3Schema")) {
-        clean(schema);
+    if let Some(service) =
+        conversion.pointer_mut("/webhook/clientConfig/service").and_then(Value::as_object_mut)
+    {
+        service.entry("port").or_insert(json!(443));
     }
     let versions = spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten();
     for version in versions {

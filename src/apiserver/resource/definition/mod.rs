@@ -1,6 +1,5 @@
 //! Definitions of resources: `CustomResourceDefinition` objects, their rules, and the kinds that come out of them.
 //!
-//! They are stored as `v1`; [`to_v1`] and [`to_v1beta1`] translate.
 
 mod checks;
 mod conversion;
@@ -8,7 +7,6 @@ mod convert;
 mod defaults;
 mod openapi;
 mod order;
-mod source;
 mod status;
 mod structure;
 #[cfg(test)]
@@ -18,13 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-pub(crate) use self::{
-    checks::check,
-    convert::{to_v1, to_v1beta1},
-    defaults::defaults,
-    order::by_priority,
-    status::status,
-};
+pub(crate) use self::{checks::check, defaults::defaults, order::by_priority, status::status};
 use super::{
     ResourceDef,
     kind::{Column, Kind, Scale, Version},
@@ -36,11 +28,9 @@ use crate::{
 
 /// The kind that a definition defines; nothing if the definition is not complete.
 pub(crate) fn kind(crd: &Value) -> Option<Kind> {
-    let mut v1 = crd.clone();
-    to_v1(&mut v1);
-    let text = |path: &str| v1.pointer(path).and_then(Value::as_str);
-    let preserves = object::flag(&v1, "/spec/preserveUnknownFields");
-    let all = v1.pointer("/spec/versions")?.as_array()?;
+    let text = |path: &str| crd.pointer(path).and_then(Value::as_str);
+    let preserves = object::flag(crd, "/spec/preserveUnknownFields");
+    let all = crd.pointer("/spec/versions")?.as_array()?;
     let mut served: Vec<&Value> = all.iter().filter(|it| object::flag(it, "/served")).collect();
     served.sort_by(|a, b| by_priority(structure::text(a, "name"), structure::text(b, "name")));
     let names: Vec<String> =
@@ -58,8 +48,8 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
     for (name, it) in names.iter().zip(&served) {
         if let Some(version) = versions.get_mut(name) {
             version.without_status = any_status && !has_status(it);
-            version.warning = deprecation(&v1, it, &served);
-            version.terminating = is_terminating(&v1);
+            version.warning = deprecation(crd, it, &served);
+            version.terminating = is_terminating(crd);
         }
     }
     share_storage(all, preserves, &mut versions);
@@ -67,8 +57,8 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
         def: ResourceDef {
             singular: text("/spec/names/singular")
                 .map_or_else(|| basic.singular.clone(), String::from),
-            short_names: object::strings(&v1, "/spec/names/shortNames"),
-            categories: object::strings(&v1, "/spec/names/categories"),
+            short_names: object::strings(crd, "/spec/names/shortNames"),
+            categories: object::strings(crd, "/spec/names/categories"),
             namespaced: text("/spec/scope") == Some("Namespaced"),
             status_subresource: any_status,
             versions: names.clone(),
@@ -145,6 +135,9 @@ fn version(version: &Value, preserves: bool) -> Version {
         schema: schema.filter(|_| !preserves),
         raw_schema: raw,
         rules,
+        selectable: structure::several(version, "selectableFields")
+            .map(|it| structure::text(it, "jsonPath").trim_start_matches('.').to_owned())
+            .collect(),
         columns: columns.into_iter().flatten().map(column).collect(),
         scale: version.pointer("/subresources/scale").filter(|it| it.is_object()).map(scale),
         ..Version::default()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::structure::{self, flag, go_texts, properties, several, text};
+use super::structure::{self, flag, properties, several, text};
 use crate::{
     refusal::{Problem, ProblemKind},
     schema::{self, Rules, Schema},
@@ -19,7 +19,6 @@ pub(super) struct Strictness {
     pub(super) structural: bool,
     pub(super) known_types: bool,
     /// `None`: defaults are allowed; else the reason why not.
-    pub(super) no_defaults: Option<&'static str>,
     /// Whether the definition has a status subresource.
     pub(super) status: bool,
     /// Whether what later releases ask of lists is asked.
@@ -40,8 +39,7 @@ pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: 
             "nullable cannot be true at the root",
         ));
     }
-    let mode =
-        Mode { strictness, no_defaults: strictness.no_defaults.map(String::from), in_meta: false };
+    let mode = Mode { strictness, no_defaults: None, in_meta: false };
     node(raw, &mode, true, &path, found);
     // What a structure has no place for is told by the checks above, except for one keyword.
     if strictness.structural
@@ -100,13 +98,11 @@ fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<Problem>) {
     if schema.as_object().is_some_and(|it| it.keys().any(odd)) {
         let names = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength \
                      Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
-                     XPreserveUnknownFields]";
+                     XPreserveUnknownFields XValidations]";
         let text = format!(
             "only {names} fields are allowed at the root of the schema if the status subresource is enabled"
         );
-        // The real server prints the whole structure with its addresses in memory.
-        let kind = ProblemKind::InvalidGo("apiextensions.JSONSchemaProps{...}".into(), text);
-        found.push(Problem::new(path, kind));
+        found.push(Problem::invalid(path, schema.clone(), text));
     }
 }
 
@@ -293,10 +289,8 @@ fn list_map(schema: &Value, path: &str, found: &mut Vec<Problem>) {
         found.push(Problem::invalid(format!("{path}.items.type"), kind, text));
         return;
     }
-    let source = go_texts(schema.get("x-kubernetes-list-map-keys"));
-    let wrong_keys = |text: &str| {
-        Problem::new(keys_at.clone(), ProblemKind::InvalidGo(source.clone(), text.into()))
-    };
+    let given = schema.get("x-kubernetes-list-map-keys").cloned().unwrap_or_default();
+    let wrong_keys = |text: &str| Problem::invalid(keys_at.clone(), given.clone(), text);
     for (at, key) in keys.iter().enumerate() {
         match items.get("properties").and_then(|it| it.get(key)) {
             Some(property) if matches!(text(property, "type"), "array" | "object") => {

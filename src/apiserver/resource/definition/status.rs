@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{convert, defaults, structure};
+use super::{defaults, structure};
 
 /// The annotation that allows a definition in the groups of Kubernetes itself.
 pub(super) const APPROVAL: &str = "api-approved.kubernetes.io";
@@ -15,8 +15,6 @@ pub(crate) fn status(crd: &Value, others: &[&Value], time: &str) -> Value {
     let (accepted, conflict) = names(crd, &taken);
     let established_before = condition(crd, "Established")
         .is_some_and(|it| it.get("status").is_some_and(|it| it == "True"));
-    let mut v1 = crd.clone();
-    convert::to_v1(&mut v1);
     let mut conditions: Vec<Value> =
         crd.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut put = |kind: &str, status: &str, reason: &str, message: &str| {
@@ -25,7 +23,7 @@ pub(crate) fn status(crd: &Value, others: &[&Value], time: &str) -> Value {
     if let Some((status, reason, message)) = approval(crd) {
         put("KubernetesAPIApprovalPolicyConformant", status, reason, &message);
     }
-    if let Some(message) = structure::complaint(&v1) {
+    if let Some(message) = structure::complaint(crd) {
         put("NonStructuralSchema", "True", "Violations", &message);
     }
     match &conflict {

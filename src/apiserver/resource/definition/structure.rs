@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    refusal::{Problem, go},
-    schema::pattern,
-};
+use crate::{refusal::Problem, schema::pattern};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
@@ -274,10 +271,4 @@ fn complete(
             (format!("{path}.properties[{name}]"), format!("{from}.properties[{name}]"));
         complete(property, schema, &path, &from, found);
     }
-}
-
-/// A list of texts as Go prints it.
-pub(super) fn go_texts(value: Option<&Value>) -> String {
-    let items = value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    go::texts(items)
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use self::place::Place;
 use crate::refusal::{
-    Problem, ProblemKind, go,
+    Problem, ProblemKind,
     path::{push_field, push_item},
 };
 
@@ -214,19 +214,5 @@ impl Rule {
     fn shown(&self) -> &str {
         let message = self.message.trim();
         if message.is_empty() { self.source.trim() } else { message }
-    }
-
-    /// The rule as Go source.
-    fn as_go(rule: &Value) -> String {
-        let text =
-            |name: &str| go::quote(rule.get(name).and_then(Value::as_str).unwrap_or_default());
-        format!(
-            "apiextensions.ValidationRule{{Rule:{}, Message:{}, MessageExpression:{}, \
-             Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:{}, OptionalOldSelf:(*bool)(nil)}}",
-            text("rule"),
-            text("message"),
-            text("messageExpression"),
-            text("fieldPath"),
-        )
     }
 }

@@ -102,7 +102,7 @@ impl Place {
             "FieldValueForbidden" => ProblemKind::Forbidden(text),
             "FieldValueRequired" => ProblemKind::Required(text),
             "FieldValueDuplicate" => ProblemKind::Duplicate(kind.into()),
-            _ => ProblemKind::Invalid(kind.into(), text),
+            _ => ProblemKind::Refused(text),
         };
         Problem::new(path, kind)
     }
@@ -186,15 +186,13 @@ fn compile(raw: &Value, related: bool, path: &str, problems: &mut Vec<Problem>) 
     }
     let program = names::compile(source).map_err(|error| {
         let text = format!("compilation failed: {error}");
-        let kind = ProblemKind::InvalidGo(Rule::as_go(raw), text);
-        problems.push(Problem::new(format!("{path}.rule"), kind));
+        problems.push(Problem::invalid(format!("{path}.rule"), raw.clone(), text));
     });
     let expression = text("messageExpression");
     let message_program = (!expression.trim().is_empty()).then(|| {
         names::compile(expression).map_err(|error| {
             let text = format!("messageExpression compilation failed: {error}");
-            let kind = ProblemKind::InvalidGo(Rule::as_go(raw), text);
-            problems.push(Problem::new(format!("{path}.messageExpression"), kind));
+            problems.push(Problem::invalid(format!("{path}.messageExpression"), raw.clone(), text));
         })
     });
     let program = program.ok()?;

@@ -8,7 +8,7 @@ use super::{
     Column, Layout,
     row::{NONE, Row, join, number, or_none},
 };
-use crate::object::text;
+use crate::{object::text, table::age};
 
 /// A label with this prefix names a role of a node.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
@@ -26,9 +26,7 @@ pub(super) static SECRETS: Layout =
     });
 
 pub(super) static SERVICE_ACCOUNTS: Layout =
-    Layout::new(&[Column::NAME, Column::text("Secrets"), Column::AGE], |row| {
-        vec![row.name(), row.count("/secrets").into(), row.age()]
-    });
+    Layout::new(&[Column::NAME, Column::AGE], |row| vec![row.name(), row.age()]);
 
 pub(super) static NAMESPACES: Layout =
     Layout::new(&[Column::NAME, Column::text("Status"), Column::AGE], |row| {
@@ -204,6 +202,7 @@ pub(super) static SIGNING_REQUESTS: Layout = Layout::new(
         Column::AGE,
         Column::text("SignerName"),
         Column::text("Requestor"),
+        Column::text("RequestedDuration"),
         Column::text("Condition"),
     ],
     |row| {
@@ -221,11 +220,14 @@ pub(super) static SIGNING_REQUESTS: Layout = Layout::new(
         if !row.text("/status/certificate").is_empty() {
             state.push_str(",Issued");
         }
+        let seconds = row.get("/spec/expirationSeconds").and_then(Value::as_i64);
+        let duration = seconds.map(age::human);
         vec![
             row.name(),
             row.age(),
             row.text_or("/spec/signerName", NONE).into(),
             row.text("/spec/username").into(),
+            duration.unwrap_or_else(|| NONE.into()).into(),
             state.into(),
         ]
     },

@@ -1,6 +1,6 @@
 //! The columns of the kinds that are compiled into Kubernetes.
 //!
-//! Names, types and priorities are those of the real server, version 1.20; `tests.rs` holds them, and the cells, to what it
+//! Names, types and priorities are those of the real server; `tests.rs` holds them, and the cells, to what it
 //! answered. Kinds without columns of their own have a name and a time of creation.
 
 mod cluster;
@@ -10,6 +10,7 @@ mod policy;
 mod row;
 mod storage;
 mod workloads;
+mod younger;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -82,6 +83,11 @@ impl Layout {
         Self { columns, cells, conditions: |_| Value::Null }
     }
 
+    /// Whether the kind has no columns of its own.
+    pub(super) fn is_plain(&self) -> bool {
+        std::ptr::eq(self, &raw const PLAIN)
+    }
+
     pub(super) fn definitions(&self) -> impl Iterator<Item = Value> {
         self.columns.iter().map(Column::definition)
     }
@@ -146,6 +152,24 @@ pub(super) fn layout(group: &str, plural: &str) -> &'static Layout {
         ("storage.k8s.io", "csidrivers") => &storage::DRIVERS,
         ("storage.k8s.io", "csinodes") => &storage::NODES,
         ("storage.k8s.io", "volumeattachments") => &storage::ATTACHMENTS,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => {
+            &younger::MUTATING_POLICIES
+        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
+            &younger::VALIDATING_POLICIES
+        }
+        (
+            "admissionregistration.k8s.io",
+            "mutatingadmissionpolicybindings" | "validatingadmissionpolicybindings",
+        ) => &younger::POLICY_BINDINGS,
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => &younger::FLOW_SCHEMAS,
+        ("flowcontrol.apiserver.k8s.io", _) => &younger::PRIORITY_LEVELS,
+        ("networking.k8s.io", "ipaddresses") => &younger::ADDRESSES,
+        ("networking.k8s.io", "servicecidrs") => &younger::SERVICE_NETWORKS,
+        ("resource.k8s.io", "resourceclaims") => &younger::CLAIMS_OF_DEVICES,
+        ("resource.k8s.io", "resourceslices") => &younger::SLICES_OF_DEVICES,
+        ("resource.k8s.io", _) => &younger::AGED,
+        ("storage.k8s.io", "volumeattributesclasses") => &younger::VOLUME_ATTRIBUTES,
         _ => &PLAIN,
     }
 }

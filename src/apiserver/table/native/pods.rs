@@ -6,7 +6,10 @@ use super::{
     Column, Layout,
     row::{NONE, Row, number},
 };
-use crate::object::{list, text};
+use crate::{
+    object::{list, text},
+    table::age,
+};
 
 pub(super) static PODS: Layout = Layout {
     conditions: finished,
@@ -15,7 +18,7 @@ pub(super) static PODS: Layout = Layout {
             Column::NAME,
             Column::text("Ready"),
             Column::text("Status"),
-            Column::number("Restarts"),
+            Column::text("Restarts"),
             Column::AGE,
             Column::wide("IP"),
             Column::wide("Node"),
@@ -42,7 +45,7 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
         row.name(),
         format!("{}/{}", state.ready, row.count("/spec/containers")).into(),
         state.word.into(),
-        state.restarts.into(),
+        restarts(row, state.restarts).into(),
         row.age(),
         row.list("/status/podIPs")
             .first()
@@ -54,6 +57,17 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
         row.text_or("/status/nominatedNodeName", NONE).into(),
         gates(row).into(),
     ]
+}
+
+/// How often, and when last: `3 (5m ago)`.
+fn restarts(row: &Row<'_>, count: i64) -> String {
+    let statuses = row.list("/status/containerStatuses").iter();
+    let ends = statuses.map(|it| text(it, "/lastState/terminated/finishedAt"));
+    let last = ends.filter(|it| !it.is_empty()).max();
+    match last.and_then(|it| age::since(it, row.now)) {
+        Some(ago) if count > 0 => format!("{count} ({ago} ago)"),
+        _ => count.to_string(),
+    }
 }
 
 struct State {

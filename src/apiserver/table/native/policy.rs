@@ -66,14 +66,22 @@ pub(super) static DISRUPTION_BUDGETS: Layout = Layout::new(
 );
 
 pub(super) static PRIORITY_CLASSES: Layout = Layout::new(
-    &[Column::NAME, Column::number("Value"), Column::flag("Global-Default"), Column::AGE],
+    &[
+        Column::NAME,
+        Column::number("Value"),
+        Column::flag("Global-Default"),
+        Column::AGE,
+        Column::text("PreemptionPolicy"),
+    ],
     |row| {
-        vec![row.name(), row.number("/value").into(), row.flag("/globalDefault").into(), row.age()]
+        let policy = row.text("/preemptionPolicy").into();
+        let (value, default) = (row.number("/value").into(), row.flag("/globalDefault").into());
+        vec![row.name(), value, default, row.age(), policy]
     },
 );
 
 pub(super) static QUOTAS: Layout = Layout::new(
-    &[Column::NAME, Column::AGE, Column::text("Request"), Column::text("Limit")],
+    &[Column::NAME, Column::text("Request"), Column::text("Limit"), Column::AGE],
     |row| {
         let hard = row.get("/status/hard").and_then(Value::as_object).into_iter().flatten();
         let hard: BTreeMap<&String, &Value> = hard.collect();
@@ -86,7 +94,7 @@ pub(super) static QUOTAS: Layout = Layout::new(
             });
             Value::from(join(shown, ", "))
         };
-        vec![row.name(), row.age(), show(false), show(true)]
+        vec![row.name(), show(false), show(true), row.age()]
     },
 );
 
@@ -124,7 +132,7 @@ fn metrics(row: &Row<'_>) -> String {
     if let Some(wanted) = row.get("/spec/targetCPUUtilizationPercentage") {
         let present = row.get("/status/currentCPUUtilizationPercentage");
         let present = present.map_or_else(|| UNKNOWN.into(), |it| format!("{it}%"));
-        all.push(format!("{present}/{wanted}%"));
+        all.push(format!("cpu: {present}/{wanted}%"));
     }
     if all.is_empty() { NONE.into() } else { first_of(&all, METRICS_SHOWN, ", ") }
 }
@@ -140,19 +148,23 @@ fn metric(wanted: &Value, present: Option<&Value>) -> String {
         _ => return "<unknown type>".into(),
     };
     let of_resource = source.to_lowercase().ends_with("resource");
+    let name = match text(wanted, &format!("/{source}/name")) {
+        name if of_resource => format!("{name}: "),
+        _ => String::new(),
+    };
     let wanted = |field: &str| wanted.pointer(&format!("/{source}/target/{field}"));
     let present = |field: &str| present?.pointer(&format!("/{source}/current/{field}"));
     let show = |it: Option<&Value>| it.map_or_else(|| UNKNOWN.into(), plain);
     if let Some(average) = wanted("averageValue") {
         let note = if of_resource || source == "pods" { "" } else { " (avg)" };
-        return format!("{}/{}{note}", show(present("averageValue")), plain(average));
+        return format!("{name}{}/{}{note}", show(present("averageValue")), plain(average));
     }
     if of_resource {
         let percent = |it: Option<&Value>, other: &str| {
             it.map_or_else(|| other.into(), |it| format!("{}%", plain(it)))
         };
         let present = percent(present("averageUtilization"), UNKNOWN);
-        return format!("{present}/{}", percent(wanted("averageUtilization"), "<auto>"));
+        return format!("{name}{present}/{}", percent(wanted("averageUtilization"), "<auto>"));
     }
     format!("{}/{}", show(present("value")), show(wanted("value")))
 }

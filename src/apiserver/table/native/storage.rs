@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, join},
+    row::{Row, join},
 };
 use crate::object::text;
 
@@ -33,6 +33,7 @@ pub(super) static VOLUMES: Layout = Layout::new(
         Column::text("Status"),
         Column::text("Claim"),
         Column::text("StorageClass"),
+        Column::text("VolumeAttributesClass"),
         Column::text("Reason"),
         Column::AGE,
         Column::wide("VolumeMode"),
@@ -49,6 +50,7 @@ pub(super) static VOLUMES: Layout = Layout::new(
             phase(row).into(),
             claim.unwrap_or_default().into(),
             class(row).into(),
+            row.text_or("/spec/volumeAttributesClassName", "<unset>").into(),
             row.text("/status/reason").into(),
             row.age(),
             row.text_or("/spec/volumeMode", "<unset>").into(),
@@ -64,6 +66,7 @@ pub(super) static CLAIMS: Layout = Layout::new(
         Column::text("Capacity"),
         Column::text("Access Modes"),
         Column::text("StorageClass"),
+        Column::text("VolumeAttributesClass"),
         Column::AGE,
         Column::wide("VolumeMode"),
     ],
@@ -83,6 +86,7 @@ pub(super) static CLAIMS: Layout = Layout::new(
             capacity.into(),
             access.into(),
             class(row).into(),
+            row.text_or("/spec/volumeAttributesClassName", "<unset>").into(),
             row.age(),
             row.text_or("/spec/volumeMode", "<unset>").into(),
         ]
@@ -134,17 +138,26 @@ pub(super) static DRIVERS: Layout = Layout::new(
         Column::NAME,
         Column::flag("AttachRequired"),
         Column::flag("PodInfoOnMount"),
+        Column::flag("StorageCapacity"),
+        Column::text("TokenRequests"),
+        Column::flag("RequiresRepublish"),
         Column::text("Modes"),
         Column::AGE,
     ],
     |row| {
+        let flag = |pointer: &str| row.get(pointer).cloned().unwrap_or_else(|| true.into());
+        let audiences = row.list("/spec/tokenRequests").iter().map(|it| text(it, "/audience"));
+        let audiences = join(audiences, ",");
         let modes = row.list("/spec/volumeLifecycleModes").iter().filter_map(Value::as_str);
-        let modes = Some(join(modes, ",")).filter(|it| !it.is_empty());
+        let or_unset = |text: String| if text.is_empty() { "<unset>".to_owned() } else { text };
         vec![
             row.name(),
-            row.get("/spec/attachRequired").and_then(Value::as_bool).unwrap_or(true).into(),
-            row.flag("/spec/podInfoOnMount").into(),
-            modes.unwrap_or_else(|| NONE.into()).into(),
+            flag("/spec/attachRequired"),
+            flag("/spec/podInfoOnMount"),
+            row.get("/spec/storageCapacity").cloned().unwrap_or_else(|| false.into()),
+            or_unset(audiences).into(),
+            row.get("/spec/requiresRepublish").cloned().unwrap_or_else(|| false.into()),
+            or_unset(join(modes, ",")).into(),
             row.age(),
         ]
     },

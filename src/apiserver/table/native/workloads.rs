@@ -148,6 +148,7 @@ pub(super) static POD_TEMPLATES: Layout = Layout::new(
 pub(super) static JOBS: Layout = Layout::new(
     &[
         Column::NAME,
+        Column::text("Status"),
         Column::text("Completions"),
         Column::text("Duration"),
         Column::AGE,
@@ -159,6 +160,7 @@ pub(super) static JOBS: Layout = Layout::new(
         let [names, images] = row.containers(CONTAINERS);
         vec![
             row.name(),
+            job_status(row).into(),
             completions(row).into(),
             duration(row).into(),
             row.age(),
@@ -168,6 +170,23 @@ pub(super) static JOBS: Layout = Layout::new(
         ]
     },
 );
+
+fn job_status(row: &Row<'_>) -> &'static str {
+    let is = |kind: &str| {
+        let mut conditions = row.list("/status/conditions").iter();
+        conditions.any(|it| text(it, "/type") == kind && text(it, "/status") == "True")
+    };
+    if is("Complete") {
+        "Complete"
+    } else if is("Failed") {
+        "Failed"
+    } else if row.get("/metadata/deletionTimestamp").is_some() {
+        "Terminating"
+    } else {
+        let others = ["Suspended", "FailureTarget", "SuccessCriteriaMet"];
+        others.into_iter().find(|it| is(it)).unwrap_or("Running")
+    }
+}
 
 fn completions(row: &Row<'_>) -> String {
     let done = row.number("/status/succeeded");
@@ -189,6 +208,7 @@ pub(super) static CRON_JOBS: Layout = Layout::new(
     &[
         Column::NAME,
         Column::text("Schedule"),
+        Column::text("Timezone"),
         Column::flag("Suspend"),
         Column::number("Active"),
         Column::text("Last Schedule"),
@@ -207,6 +227,7 @@ pub(super) static CRON_JOBS: Layout = Layout::new(
         vec![
             row.name(),
             row.text("/spec/schedule").into(),
+            row.text_or("/spec/timeZone", NONE).into(),
             suspended.into(),
             row.count("/status/active").into(),
             row.since_some("/status/lastScheduleTime").unwrap_or_else(|| NONE.into()).into(),

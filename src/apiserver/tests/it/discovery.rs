@@ -42,7 +42,7 @@ async fn kube_discovers_everything() {
     assert_eq!(core, ["v1"]);
     let groups = cluster.client.list_api_groups().await.expect("groups").groups;
     let names: Vec<&str> = groups.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!((names.first(), names.last()), (Some(&"apps"), Some(&"kopf.dev")));
+    assert_eq!((names.first(), names.last()), (Some(&"apiregistration.k8s.io"), Some(&"kopf.dev")));
     let resources =
         cluster.client.list_core_api_resources("v1").await.expect("resources").resources;
     let names: Vec<&str> = resources.iter().map(|it| it.name.as_str()).collect();

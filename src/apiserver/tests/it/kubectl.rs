@@ -38,7 +38,7 @@ use super::differential::{
 use crate::say;
 
 /// The version that the recordings are of.
-const VERSION: &str = "v1.20.2";
+const VERSION: &str = "v1.36.3";
 
 /// For one command; `wait` and `-w` are the slow ones.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -282,7 +282,7 @@ async fn kubectl_says_of_the_embedded_server_what_it_says_of_the_real_one() {
         say("kubectl: skipped, set KUBECTL or KUBEBUILDER_ASSETS");
         return;
     };
-    let version = Command::new(&kubectl).args(["version", "--client", "--short"]).output().await;
+    let version = Command::new(&kubectl).args(["version", "--client"]).output().await;
     let version = String::from_utf8(version.expect("kubectl runs").stdout).expect("a text");
     assert!(version.contains(VERSION), "the recordings are of kubectl {VERSION}: {version}");
     let mut known = KnownDifferences::read("kubectl/known-differences.yaml");

@@ -54,7 +54,7 @@ async fn stale_versions_conflict() {
     assert_eq!(brief(cluster.patch(N1, MERGE, stale).await), conflict);
     let stale = object_with("n1", "resourceVersion", json!("0"));
     assert_eq!(brief(cluster.put(N1, stale).await), conflict);
-    let problem = "Invalid value: 0x0: must be specified for an update";
+    let problem = "Invalid value: 0: must be specified for an update";
     let expected =
         invalid("kopfexamples", "metadata.resourceVersion", "FieldValueInvalid", problem);
     assert_eq!(brief(cluster.put(N1, object("n1")).await), expected);
@@ -145,8 +145,7 @@ async fn what_is_not_served_is_not_found() {
         assert_eq!(cluster.get(path).await, text, "{path}");
     }
     assert_eq!(cluster.post("/apis/kopf.dev/v1/kopfexamples", object("n1")).await, text);
-    let (code, told) = cluster.get("/nope").await;
-    assert_eq!((code, &told["paths"][0]), (404, &json!("/api")));
+    assert_eq!(cluster.get("/nope").await, text);
     let message = "the server could not find the requested resource";
     let expected = (404, json!({ "message": message, "reason": "NotFound", "details": {} }));
     assert_eq!(brief(cluster.get("/apis/apps/v9").await), expected);

@@ -89,6 +89,8 @@ async fn idle_watches_get_bookmarks_if_they_want_them() {
     let mut with = cluster.watch("&allowWatchBookmarks=true&timeoutSeconds=130").await;
     let mut without = cluster.watch("&timeoutSeconds=130").await;
     cluster.server.create("pods", json!({ "metadata": { "name": "p" } })).expect("created");
+    // The first one says that all that exists has been told.
+    assert_eq!(with.next().await, "0 BOOKMARK - 0");
     assert_eq!(with.next().await, "60 BOOKMARK - 1");
     assert_eq!(with.next().await, "120 BOOKMARK - 1");
     assert_eq!(with.next().await, "130 END");

@@ -140,7 +140,8 @@ async fn a_webhook_that_is_down_stops_writes_unless_it_may_fail() {
     assert_eq!(cluster.post(OBJECTS, object("n1")).await.0, 201);
     cluster.hook("mutating", "needed", &json!({ "failurePolicy": "Fail" }));
     let (status, refusal) = cluster.post(OBJECTS, object("n2")).await;
-    let words = r#"Internal error occurred: failed calling webhook "needed": connection refused"#;
+    let words = "Internal error occurred: failed calling webhook \"needed\": failed to call webhook: \
+                 connection refused";
     assert_eq!((status, &refusal["message"]), (500, &json!(words)));
     assert_eq!(cluster.get(&format!("{OBJECTS}/n2")).await.0, 404);
 }

@@ -1,6 +1,6 @@
 //! Two transcripts side by side, and the differences that are known.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::LazyLock};
 
 use regex::Regex;
 use serde::Deserialize;
@@ -113,6 +113,38 @@ fn said(value: Option<&Value>) -> String {
     value.map_or_else(|| "absent".into(), Value::to_string)
 }
 
+/// Bodies that cannot be decoded: how the real server words it depends on its decoders of JSON, YAML and protobuf. Status, reason and
+/// field of the answer must be the same.
+static UNDECODABLE: LazyLock<Regex> = LazyLock::new(|| {
+    let words = [
+        ".* in version \\S* cannot be handled as a .*: .*",
+        "the object provided is unrecognized \\(must be of type .*",
+        "error decoding (patch|YAML): .*",
+        " \"\" is invalid: patch: Invalid value: .*",
+        "the patched object is invalid: .*",
+        "(couldn't get version/kind; )?json parse error: .*",
+        "(couldn't get version/kind; json parse error: )?json: .*",
+        "unexpected end of JSON input",
+        "(no kind|[A-Za-z.]+: expected) .*",
+    ];
+    Regex::new(&format!("(?s)^({})$", words.join("|"))).expect("a valid pattern")
+});
+
+/// The value without the words of decoders: messages, and the cause that has the whole patched object.
+fn reworded(value: Option<&Value>, key: &str) -> Option<Value> {
+    let mut value = value?.clone();
+    let masked = || Value::from("<cannot be decoded>");
+    if key == "message" && value.as_str().is_some_and(|it| UNDECODABLE.is_match(it)) {
+        return Some(masked());
+    }
+    if value.get("field") == Some(&"patch".into())
+        && let Some(cause) = value.as_object_mut()
+    {
+        cause.insert("message".into(), masked());
+    }
+    Some(value)
+}
+
 /// All places where two transcripts of one script differ.
 pub(crate) fn differences(
     script: &str,
@@ -144,6 +176,9 @@ struct Place<'a> {
 }
 
 fn compare(real: Option<&Value>, embedded: Option<&Value>, place: &mut Place<'_>) {
+    let key = place.parts.last().map(String::as_str).unwrap_or_default();
+    let (real, embedded) = (reworded(real, key), reworded(embedded, key));
+    let (real, embedded) = (real.as_ref(), embedded.as_ref());
     if real == embedded {
         return;
     }

@@ -141,22 +141,14 @@ impl Mask {
     }
 
     /// Their order is one of times, then names; where both writers come within one second it is not the same in two runs.
-    /// Later servers than the recorded one tell subresources apart; here these are one entry.
     fn managers(&mut self, items: &[Value]) -> Value {
         let mut items: Vec<Value> = items.iter().map(|it| self.apply(it, "")).collect();
         let word = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
-        let key = |it: &Value| (word(it, "operation"), word(it, "manager"), word(it, "apiVersion"));
-        for fields in items.iter_mut().filter_map(Value::as_object_mut) {
-            fields.shift_remove("subresource");
-        }
+        let key = |it: &Value| {
+            let names = [word(it, "operation"), word(it, "manager"), word(it, "apiVersion")];
+            (names, word(it, "subresource"))
+        };
         items.sort_by_key(key);
-        items.dedup_by(|next, kept| {
-            let same = key(next) == key(kept);
-            if same && let Some(fields) = kept.get_mut("fieldsV1") {
-                json_patch::merge(fields, &next["fieldsV1"]);
-            }
-            same
-        });
         items.into()
     }
 

@@ -217,7 +217,7 @@ impl Run<'_> {
             )),
             (None, None, None) => None,
         };
-        let mut headers = IndexMap::from([("user-agent", "kubectl/v1.20.2")]);
+        let mut headers = IndexMap::from([("user-agent", "kubectl/v1.36.3")]);
         headers.insert("accept", "application/json");
         if let Some(kind) = kind.filter(|_| body.is_some()) {
             headers.insert("content-type", kind);

@@ -1,0 +1,120 @@
+//! Values without parts: their types, and their canonical form.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::{Timestamp, tz::TimeZone};
+use serde_json::{Value, json};
+
+use super::{facts::Form, quantity::Quantity};
+
+/// Values in messages are cut after so many characters.
+const SHOWN_MAX: usize = 60;
+
+/// Checks the value at `path` and brings it into its canonical form.
+///
+/// # Errors
+/// Says what was expected there.
+pub(super) fn settle(form: &Form, value: &mut Value, path: &str) -> Result<(), String> {
+    let is_32 = |it: &Value| it.as_i64().is_some_and(|it| i32::try_from(it).is_ok());
+    let canonical = match form {
+        Form::Text => value.is_string().then_some(None),
+        Form::Bool => value.is_boolean().then_some(None),
+        Form::Int32 => is_32(value).then_some(None),
+        Form::Int64 => value.is_i64().then_some(None),
+        Form::Float => value.is_number().then_some(None),
+        Form::IntOrText => (value.is_string() || is_32(value)).then_some(None),
+        Form::Bytes => bytes(value).map(Some),
+        Form::Quantity => quantity(value).map(|it| Some(it.canonical())),
+        Form::Time => time(value).map(Some),
+        Form::MicroTime => micro_time(value).map(Some),
+        Form::Any | Form::List(_) | Form::Map(_) | Form::Struct(_) => Some(None),
+    };
+    match canonical {
+        Some(None) => Ok(()),
+        Some(Some(text)) => {
+            *value = json!(text);
+            Ok(())
+        }
+        None => Err(unexpected(name(form), value, path)),
+    }
+}
+
+fn name(form: &Form) -> &'static str {
+    match form {
+        Form::Text => "a string",
+        Form::Bool => "a boolean",
+        Form::Int32 => "a 32-bit integer",
+        Form::Int64 => "an integer",
+        Form::Float => "a number",
+        Form::IntOrText => "an integer or a string",
+        Form::Bytes => "base64",
+        Form::Quantity => "a quantity, such as 500m or 1Gi",
+        Form::Time => "a time, such as 2006-01-02T15:04:05Z",
+        Form::MicroTime => "a time with microseconds, such as 2006-01-02T15:04:05.000000Z",
+        Form::Any | Form::List(_) | Form::Map(_) | Form::Struct(_) => "another value",
+    }
+}
+
+/// Says which value has a wrong type: `spec.replicas: expected an integer, got "2"`.
+pub(super) fn unexpected(expected: &str, value: &Value, path: &str) -> String {
+    let text = value.to_string();
+    let mut shown: String = text.chars().take(SHOWN_MAX).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    format!("{place}expected {expected}, got {shown}")
+}
+
+/// Base64, or the bytes as numbers.
+fn bytes(value: &Value) -> Option<String> {
+    let number = |it: &Value| u8::try_from(it.as_u64()?).ok();
+    match value {
+        Value::String(text) => base64(text),
+        Value::Array(items) => {
+            let bytes: Option<Vec<u8>> = items.iter().map(number).collect();
+            bytes.map(|it| STANDARD.encode(it))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+/// Line breaks inside of base64 are skipped.
+fn base64(text: &str) -> Option<String> {
+    let bare: String = text.chars().filter(|it| !matches!(it, '\r' | '\n')).collect();
+    STANDARD.decode(&bare).ok().map(|it| STANDARD.encode(it))
+}
+
+fn quantity(value: &Value) -> Option<Quantity> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    };
+    Quantity::parse(&text).ok()
+}
+
+fn instant(value: &Value) -> Option<Timestamp> {
+    let text = value.as_str()?;
+    // jiff takes more than RFC 3339, such as other separators.
+    let strict = text.as_bytes().get(10) == Some(&b'T') && text.len() >= 20;
+    text.parse::<Timestamp>().ok().filter(|_| strict)
+}
+
+fn time(value: &Value) -> Option<String> {
+    Some(instant(value)?.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// Exactly six digits of a second.
+fn micro_time(value: &Value) -> Option<String> {
+    let rest = value.as_str()?.get(19..)?.strip_prefix('.')?;
+    if rest.bytes().take_while(u8::is_ascii_digit).count() != 6 {
+        return None;
+    }
+    Some(instant(value)?.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
+}
+
+/// A string as base64, as Secrets store it.
+pub(super) fn encode(text: &str) -> String {
+    STANDARD.encode(text)
+}
