@@ -11,3 +11,4 @@ pub mod reactor;
 pub mod scripting;
 pub mod settings;
 pub mod testing;
+pub mod webhooks;

@@ -211,6 +211,15 @@ pub struct RunArgs {
     /// Name of the Lease; operators in the same namespace need different names; default: kopf
     #[arg(long, value_name = "NAME", help_heading = "Replicas")]
     pub lease: Option<String>,
+    /// Serve admission webhooks behind this service of the cluster; certificates and configurations are managed
+    #[arg(long, value_name = "NAMESPACE/NAME[:PORT]", help_heading = "Webhooks")]
+    pub webhook_service: Option<String>,
+    /// Serve admission webhooks under this URL, such as <https://ops.example.com:9443>; configurations are managed
+    #[arg(long, value_name = "URL", help_heading = "Webhooks")]
+    pub webhook_url: Option<String>,
+    /// Port that the webhook server listens on; default: 9443
+    #[arg(long, value_name = "PORT", help_heading = "Webhooks")]
+    pub webhook_port: Option<u16>,
     /// Disable hot reload: changes of scripts take effect after a restart
     #[arg(long, help_heading = "Scripts")]
     pub no_reload: bool,

@@ -22,10 +22,11 @@ use crate::cli::{
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
-use crate::ports::{Clock, Cluster, Health};
+use crate::ports::{Clock, Cluster, Health, WebhookServer};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::Terms;
 use crate::settings::Settings;
+use crate::webhooks::HttpsWebhooks;
 
 /// Runs an operator. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
@@ -43,6 +44,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
         };
         let plan = load(read, options, scope, (clock, &health_server.health)).await?;
         let connect = connect(health_server.health.clone(), clock);
+        let plan = plan.with_webhooks(Arc::new(HttpsWebhooks));
         operate(plan, connect, health_server, signals).await
     })
 }
@@ -90,6 +92,14 @@ pub(super) struct Plan {
     scope: Scope,
     settings: Settings,
     clock: Clock,
+    webhooks: Option<Arc<dyn WebhookServer>>,
+}
+
+impl Plan {
+    /// Receives the reviews of admission handlers with this server.
+    pub(super) fn with_webhooks(self, webhooks: Arc<dyn WebhookServer>) -> Self {
+        Plan { webhooks: Some(webhooks), ..self }
+    }
 }
 
 /// Loads the scripts.
@@ -101,7 +111,7 @@ pub(super) async fn load(
 ) -> Result<Plan, Report> {
     let terms = Terms { metrics: health.metrics().clone(), ..scripts::terms(options) };
     let first = read.load(terms, options.scripts.reload).await?;
-    Ok(Plan { first, scope, settings: options.settings.clone(), clock })
+    Ok(Plan { first, scope, settings: options.settings.clone(), clock, webhooks: None })
 }
 
 /// Runs until a signal or a fatal error.
@@ -111,7 +121,7 @@ pub(super) async fn operate(
     health_server: HealthServer,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
-    let Plan { first, scope, settings, clock } = plan;
+    let Plan { first, scope, settings, clock, webhooks } = plan;
     let settings = Arc::new(Mutex::new(settings));
     let stop = CancellationToken::new();
     let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);
@@ -139,6 +149,7 @@ pub(super) async fn operate(
         liveness: health_server.liveness.clone(),
         identity: identity::of_operator(clock),
         reloads,
+        webhooks,
     };
     let ended = tokio::select! {
         biased; // the operator first: it ends after a signal

@@ -3,6 +3,7 @@
 //! Nothing here uses files, the network or clocks, so nothing can fail because of them; `now` is an argument. The contract is
 //! `tests/vectors/`: a suite and the file that satisfies it share a name.
 
+pub mod admission;
 pub mod annotations;
 pub mod cause;
 pub mod claim;

@@ -3,6 +3,7 @@
 //! The adapters (`cluster/`, `scripting/`, `testing/`) implement them; `handling/`, `features/` and `reactor/` know nothing else of
 //! the environment.
 
+mod admission;
 mod call_services;
 mod children;
 mod clock;
@@ -26,6 +27,10 @@ mod scripts;
 mod stopped;
 
 pub use crate::logic::filters::Question;
+pub use admission::{
+    AdmissionCause, ReviewClient, ReviewRequest, Reviewer, RunningServer, Warnings, WebhookParts,
+    WebhookServer, WebhookSetup,
+};
 pub use call_services::CallServices;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::{Clock, Steps, until};

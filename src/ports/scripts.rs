@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::{BoxFuture, CallServices, Children, LiveObject, Logger, Memo, NativeLogins, Stopped};
+use super::{
+    AdmissionCause, BoxFuture, CallServices, Children, LiveObject, Logger, Memo, NativeLogins,
+    Stopped,
+};
 use crate::logic::{
     diff::Diff,
     filters::Question,
@@ -219,6 +222,8 @@ pub enum ObjectDetail {
     Background(BackgroundCause),
     /// Index handlers.
     Index,
+    /// Admission handlers.
+    Admission(AdmissionCause),
 }
 
 /// The kwargs of daemons and timers.
@@ -235,9 +240,10 @@ impl ObjectCause {
     pub fn current(&self) -> Arc<Object> {
         match &self.detail {
             ObjectDetail::Background(background) => background.live.get(),
-            ObjectDetail::Watch(_) | ObjectDetail::Change(_) | ObjectDetail::Index => {
-                Arc::clone(&self.object)
-            }
+            ObjectDetail::Watch(_)
+            | ObjectDetail::Change(_)
+            | ObjectDetail::Index
+            | ObjectDetail::Admission(_) => Arc::clone(&self.object),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod admission;
 mod background_tasks;
 mod backlog;
 mod change;

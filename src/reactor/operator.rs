@@ -9,7 +9,9 @@ use crate::handling::activities::ActivityError;
 use crate::logic::{
     lifecycle::Lifecycle, namespaces::NamespacePattern, peering::Identity, registry::Registry,
 };
-use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Health, Reloads, Scripts};
+use crate::ports::{
+    ApiError, AskLogin, BoxFuture, Clock, Cluster, Health, Reloads, Scripts, WebhookServer,
+};
 use crate::settings::Settings;
 
 /// The parts of an operator.
@@ -36,6 +38,8 @@ pub struct Operator {
     pub identity: Identity,
     /// New generations of the scripts, if hot reload is enabled.
     pub reloads: Option<Reloads>,
+    /// Receives the reviews of admission handlers; `None`: they are not supported here.
+    pub webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
 /// The namespaces to serve.
@@ -74,6 +78,9 @@ pub enum Failure {
     /// The settings contradict each other.
     #[error("{0}")]
     Settings(String),
+    /// Admission handlers cannot be served.
+    #[error("{0}")]
+    Webhooks(String),
     /// Another replica may lead now: from that moment on, nothing was done any more.
     #[error("the leadership is lost: {0}")]
     Leadership(String),
@@ -91,7 +98,7 @@ impl Failure {
             }
             Failure::Cluster(error) => error.hint.clone(),
             Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
-            Failure::Settings(_) => None,
+            Failure::Settings(_) | Failure::Webhooks(_) => None,
             Failure::Leadership(_) => {
                 Some("no action is needed: after a restart, this replica is a standby".into())
             }

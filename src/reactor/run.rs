@@ -29,7 +29,7 @@ use crate::logic::{
 };
 use crate::ports::{
     ApiError, CallServices, Clock, Cluster, Current, EventQueue, Health, HealthState, Indexes,
-    Kube, Leadership, LiveGeneration, Memo, NativeLogins, Scripts,
+    Kube, Leadership, LiveGeneration, Memo, NativeLogins, Scripts, WebhookServer,
 };
 use crate::settings::Settings;
 
@@ -110,12 +110,13 @@ struct Plan {
     liveness: Option<Endpoint>,
     identity: Identity,
     candidates: Candidates,
+    webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
 impl OperatorContext {
     fn new(operator: Operator) -> (Self, Plan, Connect) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
-        let Operator { connect, health, liveness, identity, reloads, .. } = operator;
+        let Operator { connect, health, liveness, identity, reloads, webhooks, .. } = operator;
         let services = CallServices {
             indexes: Indexes::new(registry.indexes()),
             posts: EventQueue::new(Arc::clone(&settings)),
@@ -135,7 +136,7 @@ impl OperatorContext {
             health,
         };
         let candidates = Candidates::new(reloads);
-        (context, Plan { scope, lifecycle, liveness, identity, candidates }, connect)
+        (context, Plan { scope, lifecycle, liveness, identity, candidates, webhooks }, connect)
     }
 
     /// Allows scripts and the operator to connect to the cluster: the first use connects. This may be in a start-up handler.
@@ -231,6 +232,7 @@ impl OperatorContext {
             settings: Arc::clone(settings),
             lifecycle: plan.lifecycle,
             identity: plan.identity,
+            webhooks: plan.webhooks,
         };
         let probe = self.repeated_activity(Kind::Probe, settings);
         let probing = Probing::start(plan.liveness, probe, &self.health).await?;

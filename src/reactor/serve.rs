@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    admission::Admission,
     background_tasks::BackgroundTasks,
     change::Rate,
     generation::{Candidates, Contexts, GenerationState, ReadyCandidate},
@@ -26,7 +27,7 @@ use crate::features::{
     probes,
 };
 use crate::logic::{lifecycle::Lifecycle, peering::Identity, stopping::StopReason};
-use crate::ports::{ApiError, Cluster, HealthState, Pauses, Rejection};
+use crate::ports::{ApiError, Cluster, HealthState, Pauses, Rejection, WebhookServer};
 use crate::settings::Settings;
 
 /// The part of the health report that is unready while handlers lack resources that they select.
@@ -40,6 +41,8 @@ pub(super) struct Serve<'a> {
     /// The order of handlers, unless scripts set one.
     pub(super) lifecycle: Lifecycle,
     pub(super) identity: Identity,
+    /// Receives the reviews of admission handlers.
+    pub(super) webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
 /// Ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
@@ -85,11 +88,15 @@ impl Serve<'_> {
             readiness: Readiness::new(registry.has_indexes()),
             daemons: Arc::clone(&daemons),
         };
+        let mut admission = Admission::new(self.webhooks.clone(), self.identity.clone());
+        let prepared = admission.prepare(registry, self.operator, (&self.settings, &shared));
+        let Some(prepared) = unless_stopped(stop, prepared).await else { return Ok(None) };
+        prepared.map_err(Failure::Webhooks)?;
         drop(live);
         let lost = tokio::select! {
             biased; // the loss first: everything that runs is dropped at once, and nothing new starts
             reason = replicas.lost() => Some(reason),
-            () = self.serve(shared, (observer, &replicas), candidates, stop) => None,
+            () = self.serve(shared, (observer, &replicas, admission), candidates, stop) => None,
         };
         if let Some(reason) = lost {
             daemons.cancel_all().await;
@@ -102,7 +109,7 @@ impl Serve<'_> {
     async fn serve(
         &self,
         shared: Shared<'_>,
-        (mut observer, replicas): (Observer<'_>, &Replicas),
+        (mut observer, replicas, mut admission): (Observer<'_>, &Replicas, Admission),
         mut candidates: Candidates,
         stop: &CancellationToken,
     ) {
@@ -142,6 +149,7 @@ impl Serve<'_> {
                 let handlers = targets.get(target).map(Arc::clone).unwrap_or_default();
                 contexts.next(target, before, handlers)
             });
+            admission.update(&state, &observer);
             shared.readiness.started();
             state.stop_reason = StopReason::ResourceDeleted;
             tokio::select! {
@@ -153,10 +161,17 @@ impl Serve<'_> {
                 }
                 ready = candidates.next(self.operator, &state.live) => {
                     // Streams and workers keep running meanwhile.
-                    let looking = observer.take_over(&ready.generation.registry);
-                    match unless_stopped(stop, looking).await {
+                    let registry = &ready.generation.registry;
+                    let settings = ready.settings.clone().map_or_else(|| Arc::clone(&state.settings), Arc::new);
+                    let prepared = admission.prepare(registry, self.operator, (&settings, &shared));
+                    let looking = observer.take_over(registry);
+                    let taken_over = async {
+                        prepared.await.map_err(Rejection::Webhooks)?;
+                        looking.await.map_err(Rejection::Selector)
+                    };
+                    match unless_stopped(stop, taken_over).await {
                         None => break,
-                        Some(Err(problem)) => ready.reject(Rejection::Selector(problem)),
+                        Some(Err(rejection)) => ready.reject(rejection),
                         Some(Ok(())) => {
                             state.take_over(&ready, self.operator, &shared.pauses);
                             self.report_indexes(&state, &shared, &mut tasks);
@@ -172,6 +187,7 @@ impl Serve<'_> {
         self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // Started together: workers finish their cycles while daemons and timers stop.
         future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
+        admission.end().await;
         tasks.end().await;
     }
 

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+mod admission;
 mod storages;
 
+pub use admission::{Admission, VerifyMode, WebhookServer, WebhookService};
 pub use storages::{
     AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusDiffBase,
     StatusProgress,
@@ -35,6 +37,8 @@ pub struct Settings {
     pub queueing: Queueing,
     /// Discovery of resources and namespaces.
     pub scanning: Scanning,
+    /// Admission webhooks.
+    pub admission: Admission,
     /// Invocation of handlers.
     pub execution: Execution,
     /// Daemons and timers.

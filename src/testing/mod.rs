@@ -48,6 +48,7 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
         liveness: None,
         identity: identity("operator"),
         reloads: None,
+        webhooks: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod kinds;
 mod options;
 #[cfg(test)]
 mod tests;
+pub(super) mod webhooks;
 
 use std::{
     io::Write as _,
@@ -43,6 +44,7 @@ use crate::logic::{namespaces::NamespacePattern, resource::Resource, served};
 use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;
+use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{
     ApiServer,
     controllers::{self, Controllers},
@@ -73,7 +75,9 @@ async fn develop(
     let signals = run::listen()?;
     let health_server = HealthServer::open(&options.run).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
+    let local = LocalWebhooks::default();
+    let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..));
+    let server = server.webhooks(webhooks::post(&local)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
     let read = with_maps(read, options, &server, &files, clock).await?;
     let plan =
@@ -99,6 +103,7 @@ async fn develop(
     if let Some((data, _)) = &data {
         tasks.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
+    let plan = plan.with_webhooks(Arc::new(local));
     let ended = run::operate(plan, connect(server.clone()), health_server, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {

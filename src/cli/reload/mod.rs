@@ -187,6 +187,7 @@ impl Reloading {
                 let hint = "see the errors of the startup handlers above";
                 Err(Refusal::Wrong(Report::failure(problem).with_hint(hint)))
             }
+            Ok(Err(Rejection::Webhooks(problem))) => Err(Refusal::Wrong(Report::failure(problem))),
             Ok(Err(Rejection::Selector(problem))) => {
                 let hint = "it is asked about each resource of the cluster, and returns whether to serve it";
                 Err(Refusal::Wrong(Report::failure(problem).with_hint(hint)))

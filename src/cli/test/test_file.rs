@@ -26,6 +26,7 @@ use crate::ports::{
 use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
+use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{
     ApiServer,
     controllers::{self, Controllers},
@@ -96,7 +97,9 @@ impl TestFile<'_> {
     /// Starts a server and the operator, and runs the test. The inner error is that of the test.
     async fn run_operator(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
         let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let server = ApiServer::builder().clock(stamp).cluster(true).build();
+        let local = LocalWebhooks::default();
+        let server = ApiServer::builder().clock(stamp).cluster(true);
+        let server = server.webhooks(dev::webhooks::post(&local)).build();
         let terms = self.terms(clock);
         let first = Read::files(self.options)?.load(terms.clone(), false).await?;
         dev::fill(&server, &first, self.files).await?;
@@ -113,6 +116,7 @@ impl TestFile<'_> {
             liveness: None,
             identity: identity::of_operator(clock),
             reloads: None,
+            webhooks: Some(Arc::new(local)),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn_local(controllers::run(server.clone(), Controllers::ALL));

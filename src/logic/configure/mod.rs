@@ -9,6 +9,7 @@ mod limits;
 mod storages;
 mod table;
 mod value;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;

@@ -57,7 +57,8 @@ fn an_endless_delay_ends_with_the_calendar() {
 #[test]
 fn a_long_message_is_stored_as_far_as_there_is_room() {
     let failure = |text: &str| {
-        let raised = crate::logic::outcome::Failure { class: "Error".into(), message: text.into() };
+        let (class, message) = ("Error".into(), text.into());
+        let raised = crate::logic::outcome::Failure { class, message, code: None };
         let outcome = Outcome { error: Some(raised), ..Outcome::default() };
         Record::new(Timestamp::UNIX_EPOCH, None).transition(&outcome, Timestamp::UNIX_EPOCH).message
     };

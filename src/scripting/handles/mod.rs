@@ -11,6 +11,7 @@ mod path;
 mod settings;
 mod stopped;
 mod tree;
+mod warnings;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -33,7 +34,7 @@ use super::{
     values::{HostValue, Key, Passed},
 };
 use crate::logic::function::Function;
-use crate::ports::Index;
+use crate::ports::{Index, Warnings};
 
 /// What a script can do with an object of the host.
 pub(crate) trait Handle: 'static {
@@ -274,4 +275,5 @@ handles! {
     Stopped(StopFlag),
     Store(Store),
     Transformations(Transformations),
+    Warnings(CallPart<Warnings>),
 }

@@ -89,9 +89,10 @@ fn add_errors(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
         Ok(HandlerError { kind: RaisedKind::Permanent, message: text(&message)? })
     };
     kopf.set("PermanentError", lua.create_function(permanent)?)?;
-    // Outside of admission, a refusal is final.
-    let admission = |_: &Lua, (message, _code): (LuaValue, LuaValue)| {
-        Ok(HandlerError { kind: RaisedKind::Permanent, message: text(&message)? })
+    let admission = |lua: &Lua, (message, code): (LuaValue, LuaValue)| {
+        let code = World::of(lua)?.read_as("kopf.AdmissionError", &code)?;
+        let kind = names::admission_error(&code).map_err(mlua::Error::runtime)?;
+        Ok(HandlerError { kind, message: text(&message)? })
     };
     kopf.set("AdmissionError", lua.create_function(admission)?)?;
     let modes = lua.create_table()?;

@@ -43,10 +43,12 @@ impl UserData for HandlerError {
             RaisedKind::Temporary(delay) | RaisedKind::Aborted(delay) => {
                 Ok(delay.map(|it| it.as_secs_f64()))
             }
-            RaisedKind::Permanent | RaisedKind::Arbitrary(_) | RaisedKind::Unfinished(_) => {
-                Ok(None)
-            }
+            RaisedKind::Permanent
+            | RaisedKind::Admission(_)
+            | RaisedKind::Arbitrary(_)
+            | RaisedKind::Unfinished(_) => Ok(None),
         });
+        fields.add_field_method_get("code", |_, error| Ok(names::code(&error.kind)));
     }
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {

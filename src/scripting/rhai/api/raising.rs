@@ -1,12 +1,16 @@
 //! The errors of the host: made for `throw`, or raised at once by `kopf.retry` and `kopf.fail`.
 
 use rhai::{Dynamic, Engine};
+use serde_json::Value;
 
 use super::{HostFn, data::seconds};
 use crate::logic::outcome::RaisedKind;
 use crate::scripting::{
-    names::DELAY_DEFAULT,
-    rhai::{errors::Thrown, value::text},
+    names::{self, DELAY_DEFAULT},
+    rhai::{
+        errors::{Thrown, problem},
+        value::{text, to_json},
+    },
 };
 
 type Made = Result<Thrown, Box<rhai::EvalAltResult>>;
@@ -20,9 +24,7 @@ pub(super) fn functions() -> Vec<HostFn> {
         HostFn::new("PermanentError", 0..=1, move |_, arguments| {
             value(Ok(other(RaisedKind::Permanent, &arguments)))
         }),
-        HostFn::new("AdmissionError", 0..=2, move |_, arguments| {
-            value(Ok(other(RaisedKind::Arbitrary("AdmissionError".into()), &arguments)))
-        }),
+        HostFn::new("AdmissionError", 0..=2, move |_, arguments| value(admission(&arguments))),
         HostFn::new("retry", 0..=2, move |_, arguments| raise(temporary(&arguments))),
         HostFn::new("fail", 0..=1, move |_, arguments| {
             raise(Ok(other(RaisedKind::Permanent, &arguments)))
@@ -42,8 +44,12 @@ pub(super) fn register(engine: &mut Engine) {
             RaisedKind::Temporary(None)
             | RaisedKind::Aborted(None)
             | RaisedKind::Permanent
+            | RaisedKind::Admission(_)
             | RaisedKind::Arbitrary(_)
             | RaisedKind::Unfinished(_) => Dynamic::UNIT,
+        })
+        .register_get("code", |error: &mut Thrown| {
+            names::code(&error.kind).map_or(Dynamic::UNIT, |it| Dynamic::from_int(it.into()))
         })
         .register_fn("to_string", |error: Thrown| error.message)
         .register_fn("to_debug", |error: Thrown| error.message);
@@ -55,6 +61,12 @@ fn temporary(arguments: &[Dynamic]) -> Made {
         Some(delay) => seconds("kopf.TemporaryError", delay)?,
     };
     Ok(other(RaisedKind::Temporary(delay), arguments))
+}
+
+fn admission(arguments: &[Dynamic]) -> Made {
+    let code = arguments.get(1).map_or(Ok(Value::Null), |it| to_json("kopf.AdmissionError", it));
+    let kind = names::admission_error(&code.map_err(problem)?).map_err(problem)?;
+    Ok(other(kind, arguments))
 }
 
 fn other(kind: RaisedKind, arguments: &[Dynamic]) -> Thrown {
