@@ -6,10 +6,9 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kopf::{
     logic::{
-        cause, diffbase,
-        indexing::{Contribution, Key, Owner, Table},
-        object::{Header, Object},
-        reason::EventType,
+        background::indexing::{Contribution, Key, Owner, Table},
+        change::cause,
+        object::{Header, Object, diffbase, reason::EventType},
     },
     settings::Persistence,
 };
@@ -62,7 +61,7 @@ fn handled(persistence: &Persistence) -> Value {
 fn examine(
     persistence: &Persistence,
     object: &Object,
-) -> Result<cause::Change, kopf::logic::corrupt::CorruptState> {
+) -> Result<cause::Change, kopf::logic::object::corrupt::CorruptState> {
     cause::examine(persistence, object, Some(EventType::Modified), false, &BTreeSet::new())
 }
 

@@ -4,13 +4,14 @@ use std::{hint::black_box, sync::Arc};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use kopf::{
+    call::{Logger, LoggerKind},
     cli::{
         args::{ColorWhen, LogFormat},
         logging,
         options::{LogOptions, Verbosity},
     },
-    logic::{object::ObjectRef, outcome::LogLevel},
-    ports::{Clock, Logger, LoggerKind},
+    logic::{handlers::outcome::LogLevel, object::ObjectRef},
+    ports::Clock,
 };
 
 fn logger() -> Logger {

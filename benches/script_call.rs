@@ -6,7 +6,7 @@ use std::{hint::black_box, sync::Arc};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use futures::future::join_all;
 use kopf::{
-    ports::{Cause, Invocation, Scripts as _, SharedPatch},
+    call::{Cause, Invocation, Scripts as _, SharedPatch},
     scripting::{LoadError, Placement, ScriptHost, Source},
     testing,
 };

@@ -1,5 +1,6 @@
 #![doc = include_str!("README.md")]
 
+pub mod call;
 pub mod cli;
 pub mod cluster;
 pub mod features;
@@ -10,5 +11,7 @@ pub mod ports;
 pub mod reactor;
 pub mod scripting;
 pub mod settings;
+pub mod sources;
+pub mod telemetry;
 pub mod testing;
 pub mod webhooks;

@@ -1,4 +1,4 @@
--- The functions of `kube` that take callbacks; `src/scripting/library/kube/mod.rs` documents them. The predicate may wait, so it is
+-- The functions of `kube` that take callbacks; `src/scripting/functions/kube/mod.rs` documents them. The predicate may wait, so it is
 -- called from here, never by the host.
 local host = ...
 local kube = {}

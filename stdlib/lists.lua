@@ -1,4 +1,4 @@
--- The functions of `lists` that take callbacks; `src/scripting/library/lists.rs` documents them. The host has already checked the
+-- The functions of `lists` that take callbacks; `src/scripting/functions/lists.rs` documents them. The host has already checked the
 -- arguments. Callbacks may wait, so they are called from here, never by the host.
 local lists = {}
 local error, type, tostring = error, type, tostring

@@ -15,12 +15,14 @@ use std::{env, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kopf::{
+    call::{Scripts as _, SharedPatch},
     features::probes::{Listener, Routes},
-    logic::handler::Handler,
-    ports::{Clock, Health, Scripts as _, SharedPatch},
+    logic::handlers::handler::Handler,
+    ports::Clock,
     reactor::Operator,
     scripting::{LoadError, Placement, ScriptHost, Source, Terms},
     settings::Settings,
+    telemetry::Health,
     testing::{self, Environment, Running, object},
 };
 use kopf_apiserver::ApiServer;

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use kopf::{
+    call::{Cause, Invocation, Scripts},
     logic::{
-        filters::Question,
-        function::Function,
-        lifecycle::Chooser,
-        outcome::{Ended, Raised},
-        resource::Resource,
+        change::filters::Question,
+        handlers::{
+            function::Function,
+            lifecycle::Chooser,
+            outcome::{Ended, Raised},
+        },
+        object::resource::Resource,
     },
-    ports::{BoxFuture, Cause, Invocation, Scripts},
+    ports::BoxFuture,
     scripting::ScriptHost,
     settings::Settings,
 };

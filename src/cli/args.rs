@@ -545,6 +545,8 @@ pub enum LogFormat {
     /// Time, logger, level, message
     #[default]
     Full,
+    /// As full, with the logger names of the Python framework Kopf
+    Kopf,
     /// One JSON object per line
     Json,
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{options::RunOptions, report::Report};
 use crate::features::probes::{Endpoint, Listener, Routes};
-use crate::ports::Health;
+use crate::telemetry::Health;
 
 /// The health of an operator, and its listener.
 pub(super) struct HealthServer {
@@ -32,7 +32,7 @@ impl HealthServer {
             // The actual port, if any free one was requested.
             let place =
                 listener.address().map_or_else(|_| address.to_string(), |it| it.to_string());
-            tracing::debug!(target: "kopf.probing", "Serving health and metrics at {place}");
+            tracing::debug!(target: "kopf.probes", "Serving health and metrics at {place}");
             serving.spawn(listener.serve(routes, stop.clone()));
         }
         Ok(HealthServer { health, liveness: options.liveness.clone(), serving, stop })

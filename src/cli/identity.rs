@@ -1,7 +1,8 @@
-//! The identity of this process among other operators: read once from the environment and the system, built in `logic/peering`.
+//! The identity of this process among other operators: read once from the environment and the system, built in
+//! `logic/replicas/peering`.
 
 use crate::cli::variable;
-use crate::logic::peering::{self, Identity, Moment, Surroundings};
+use crate::logic::replicas::peering::{self, Identity, Moment, Surroundings};
 use crate::ports::Clock;
 
 /// Returns the identities of this process.

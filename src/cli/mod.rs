@@ -27,12 +27,10 @@ mod init;
 pub mod logging;
 mod memory_trim;
 pub mod options;
-pub mod reload;
 pub mod report;
 mod run;
 mod scripts;
 pub mod signals;
-pub mod sources;
 mod stubs;
 mod test;
 

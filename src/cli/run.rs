@@ -14,18 +14,19 @@ use crate::cli::{
     logging::{self, Log},
     memory_trim,
     options::{LogOptions, Note, RunOptions, ScopeOption},
-    reload::{self, ReloadReport, Reloading},
     report::{Exit, Report},
     scripts::{self, First, Read},
     signals::{self, StopSignal},
     variable,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
-use crate::ports::{Clock, Cluster, Health, WebhookServer};
+use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
+use crate::ports::{Clock, Cluster, WebhookServer};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::Terms;
 use crate::settings::Settings;
+use crate::sources::reload::{self, ReloadReport, Reloading};
+use crate::telemetry::Health;
 use crate::webhooks::HttpsWebhooks;
 
 /// Runs an operator. Returns the exit code, or why it could not run.
@@ -56,8 +57,8 @@ pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> R
     std::panic::set_hook(Box::new(log_panic));
     for note in notes {
         match note {
-            Note::Info(text) => tracing::info!(target: "kopf.running", "{text}"),
-            Note::Warning(text) => tracing::warn!(target: "kopf.running", "{text}"),
+            Note::Info(text) => tracing::info!(target: "kopf.reactor", "{text}"),
+            Note::Warning(text) => tracing::warn!(target: "kopf.reactor", "{text}"),
         }
     }
     Ok(log)
@@ -76,7 +77,7 @@ pub(super) fn on_runtime<T>(
     runtime.shutdown_background();
     done.map_err(|report| match log.format {
         LogFormat::Json => report.into_log(),
-        LogFormat::Plain | LogFormat::Full => report,
+        LogFormat::Plain | LogFormat::Full | LogFormat::Kopf => report,
     })
 }
 
@@ -168,7 +169,7 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let payload = panic.payload();
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or_default();
-    tracing::error!(target: "kopf.running", "Internal error at {place}: {text}");
+    tracing::error!(target: "kopf.reactor", "Internal error at {place}: {text}");
 }
 
 /// Connects with the kubeconfig or the service account.
@@ -190,7 +191,7 @@ fn scope(option: &ScopeOption) -> Scope {
         ScopeOption::Cluster => Scope::Cluster,
         ScopeOption::Unsaid => {
             tracing::warn!(
-                target: "kopf.running",
+                target: "kopf.reactor",
                 "Neither -A/--all-namespaces nor -n/--namespace is given: serving the whole cluster (as with -A)."
             );
             Scope::Cluster

@@ -2,16 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use crate::cli::{
-    options::RunOptions,
-    report::Report,
-    sources::{self, Attempt, Files, Maps, Sources},
-    variables,
-};
+use crate::cli::{options::RunOptions, report::Report, variables};
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{grants::Grants, handler::Kind, registry::Registry};
+use crate::logic::{access::grants::Grants, change::registry::Registry, handlers::handler::Kind};
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
+use crate::sources::{self, Attempt, Files, Maps, Sources};
 
 /// Scripts that were read, but not loaded yet.
 pub(super) struct Read {
@@ -111,7 +107,7 @@ impl Read {
             );
         }
         for warning in warnings {
-            tracing::warn!(target: "kopf.running", "{warning}");
+            tracing::warn!(target: "kopf.reactor", "{warning}");
         }
         let sources = reload.then(|| {
             let mut sources = Sources::new(files, maps);

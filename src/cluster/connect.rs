@@ -15,12 +15,13 @@ use super::{
     sessions::{LogIn, Session, Sessions},
     token_file::TokenFile,
 };
-use crate::logic::{
+use crate::logic::access::{
     login::{Login, Method},
     vault::Found,
 };
-use crate::ports::{ApiError, AskLogin, Clock, ErrorClass, Health};
+use crate::ports::{ApiError, AskLogin, Clock, ErrorClass};
 use crate::settings::Settings;
+use crate::telemetry::Health;
 
 /// Maximum time to connect, unless the settings define another: more than a distant server needs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);

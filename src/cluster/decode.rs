@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::Status;
-use crate::logic::{object::Object, reason::EventType};
+use crate::logic::object::{Object, reason::EventType};
 
 /// The suffix of the kind of a list, as in `PodList`.
 const LIST_SUFFIX: &str = "List";

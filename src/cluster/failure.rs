@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::reason::{
     is_about_certificates, is_before_the_request, one_line, reason, reason_of_auth,
 };
-use crate::logic::{kube::StatusDetails, leadership, resource::Resource};
+use crate::logic::{access::kube::StatusDetails, object::resource::Resource, replicas::leadership};
 use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not from Kubernetes are truncated to this number of characters, as in Kopf.

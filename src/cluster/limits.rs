@@ -13,7 +13,10 @@ use tokio::{
 };
 
 use super::failure::Action;
-use crate::logic::{leadership, peering, resource::Resource};
+use crate::logic::{
+    object::resource::Resource,
+    replicas::{leadership, peering},
+};
 
 /// Maximum number of concurrent requests younger than [`SLOW_AFTER`]: each may open a connection, and one TLS handshake costs as
 /// much as several requests.

@@ -7,7 +7,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
 use super::{connect::refuse, native::chain};
-use crate::logic::login::ConnectionInfo;
+use crate::logic::access::login::ConnectionInfo;
 use crate::ports::ApiError;
 
 /// The beginning of PEM texts. Other data is assumed to be base64 of such a text.

@@ -9,12 +9,16 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::Method;
 
-use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
+use crate::logic::{
+    handlers::selector::Restrictions,
+    object::{Object, resource::Resource},
+};
 use crate::ports::{
     Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Interrupt, Leadership,
-    Metrics, NewObject, PatchRequest, Pulse, StreamEvent, StreamTarget,
+    NewObject, PatchRequest, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
+use crate::telemetry::{Metrics, Pulse};
 
 mod connect;
 mod decode;

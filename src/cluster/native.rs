@@ -19,7 +19,7 @@ use super::{
     reason::one_line,
     service_account::{self, TOKEN},
 };
-use crate::logic::login::Method;
+use crate::logic::access::login::Method;
 use crate::ports::{ApiError, NativeLogins};
 
 /// Returns the available logins.

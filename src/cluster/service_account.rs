@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, net::Ipv6Addr, path::Path};
 use kube::Config;
 
 use super::{connect::refuse, login};
-use crate::logic::login::ConnectionInfo;
+use crate::logic::access::login::ConnectionInfo;
 use crate::ports::ApiError;
 
 /// The directory of the files.

@@ -1,6 +1,7 @@
 //! The available connections, one for each credentials, and the logins that create new ones.
 //!
-//! `logic/vault/` decides which connection is used and when to log in again; this module does it, once for all waiting requests.
+//! `logic/access/vault/` decides which connection is used and when to log in again; this module does it, once for all waiting
+//! requests.
 
 use std::{
     fmt,
@@ -19,11 +20,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{failure::Failure, token_file::TokenFile};
-use crate::logic::vault::{Found, Rejection, Ticket, Vault};
-use crate::ports::{ApiError, BoxFuture, Clock, Health, HealthState, Pulse};
+use crate::logic::access::vault::{Found, Rejection, Ticket, Vault};
+use crate::ports::{ApiError, BoxFuture, Clock};
+use crate::telemetry::{Health, HealthState, Pulse};
 
 /// The log target of logins.
-const TARGET: &str = "kopf.networking";
+const TARGET: &str = "kopf.client";
 
 /// The health part.
 const PART: &str = "login";

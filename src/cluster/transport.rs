@@ -28,8 +28,9 @@ use super::{
     retry::{Pause, Verdict, judge},
     sessions::{Advice, Session, Sessions},
 };
-use crate::ports::{ApiError, Interrupt, Leadership, Metrics};
+use crate::ports::{ApiError, Interrupt, Leadership};
 use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
+use crate::telemetry::Metrics;
 
 /// Maximum size of a body in bytes. The largest collections are some hundreds of megabytes.
 const BODY_BYTES_MAX: usize = 2 << 30;
@@ -45,7 +46,7 @@ const SINGLE_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The log target of requests.
-const TARGET: &str = "kopf.networking";
+const TARGET: &str = "kopf.client";
 
 /// The default media type of responses.
 pub(super) const JSON: &str = "application/json";

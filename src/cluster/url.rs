@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::logic::resource::Resource;
+use crate::logic::object::resource::Resource;
 
 /// Returns the path of a collection: of one namespace, or of the whole cluster.
 pub(super) fn collection(resource: &Resource, namespace: Option<&str>) -> String {

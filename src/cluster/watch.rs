@@ -19,11 +19,12 @@ use super::{
     transport::{self, Request, Transport},
     url,
 };
-use crate::logic::{reason::EventType, selector::Restrictions};
-use crate::ports::{ApiError, ErrorClass, Extent, HealthState, Pulse, StreamEvent, StreamTarget};
+use crate::logic::{handlers::selector::Restrictions, object::reason::EventType};
+use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
+use crate::telemetry::{HealthState, Pulse};
 
 /// The log target of streams.
-const TARGET: &str = "kopf.watching";
+const TARGET: &str = "kopf.watch";
 
 /// The first pause after a returned error: an earlier attempt would only return it again.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);

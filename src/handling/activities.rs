@@ -11,13 +11,12 @@ use serde_json::Value;
 use tokio::time;
 
 use super::run::{Runner, Try, since};
-use crate::logic::{
+use crate::call::{ActivityCause, Cause, Current, Logger, Memo, Scripts};
+use crate::logic::handlers::{
     handler::{Handler, Kind},
     outcome::Outcome,
 };
-use crate::ports::{
-    ActivityCause, AskLogin, Cause, Clock, Current, Logger, Memo, NativeLogins, Scripts,
-};
+use crate::ports::{AskLogin, Clock, NativeLogins};
 use crate::settings::{Execution, Settings};
 
 /// An activity and the arguments of its handlers.

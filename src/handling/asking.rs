@@ -8,16 +8,20 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{self, Instant};
 
+use crate::call::{CallServices, Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
 use crate::logic::{
-    filters::{Answers, Question},
-    function::Function,
-    handler::Handler,
-    outcome::{LogLevel, LogLine, Raised, RaisedKind},
-    python_text,
-    selection::OpenQuestion,
-    undecided::{Failed, Undecided},
+    change::{
+        filters::{Answers, Question},
+        selection::OpenQuestion,
+        undecided::{Failed, Undecided},
+    },
+    handlers::{
+        function::Function,
+        handler::Handler,
+        outcome::{LogLevel, LogLine, Raised, RaisedKind},
+    },
+    text::python_text,
 };
-use crate::ports::{CallServices, Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
 
 /// Time limit of a function that decides about other functions: a filter, a lifecycle, a selector. Such a function has little to
 /// wait for, and others wait for it.

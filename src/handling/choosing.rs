@@ -9,10 +9,13 @@ use futures::{StreamExt as _, future, stream};
 use tokio::time::{Instant, timeout_at};
 
 use super::asking::ANSWER_MAX;
+use crate::call::Scripts;
 use crate::logic::{
-    function::Function, handler::Handler, registry::Registry, resource::Resource, served,
+    change::registry::Registry,
+    discovery::served,
+    handlers::{function::Function, handler::Handler},
+    object::resource::Resource,
 };
-use crate::ports::Scripts;
 
 /// Maximum number of concurrent calls of one function. In Rhai, each call takes a thread of the script.
 const ASKED_MAX: usize = 4;
@@ -135,7 +138,7 @@ impl Failures {
         for (function, asked) in &self.0 {
             for (reason, resources) in &asked.failures {
                 tracing::error!(
-                    target: "kopf.observation",
+                    target: "kopf.discovery",
                     "The resource selector {} failed for {}, which it does not select: {reason}",
                     name_of(function),
                     list(resources)
@@ -177,7 +180,7 @@ fn function_of(handler: &Handler) -> Option<&Function> {
 #[cfg(test)]
 mod tests {
     use super::{Failures, Function, Registry, Resource};
-    use crate::logic::function::ScriptId;
+    use crate::logic::handlers::function::ScriptId;
 
     fn resource(plural: &str) -> Resource {
         Resource { plural: plural.into(), version: "v1".into(), ..Resource::default() }

@@ -1,7 +1,7 @@
 //! Sends a patch: up to four requests, in a fixed order.
 //!
-//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/patch/` decides the content of the requests;
-//! this module sends them and resolves conflicts.
+//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/change/patch/` decides the content of the
+//! requests; this module sends them and resolves conflicts.
 
 use std::{fmt, num::NonZeroU64, sync::Arc, time::Duration};
 
@@ -10,16 +10,17 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
+use crate::call::{Logger, Scripts};
 use crate::logic::{
-    object::Object,
-    order,
-    outcome::{LogLevel, Raised},
-    patch::{self, Patch, Transformation},
-    resource::Resource,
+    change::{
+        order,
+        patch::{self, Patch, Transformation},
+    },
+    handlers::outcome::{LogLevel, Raised},
+    object::{Object, resource::Resource},
 };
 use crate::ports::{
-    Address, ApiError, Cluster, ErrorClass, Interrupt, Logger, NewerEvents, PatchKind,
-    PatchRequest, Scripts,
+    Address, ApiError, Cluster, ErrorClass, Interrupt, NewerEvents, PatchKind, PatchRequest,
 };
 
 /// Sends patches of objects of one resource.
@@ -463,7 +464,7 @@ impl Patcher<'_> {
         }
         let differences = patch::inconsistencies(merge, answer.body());
         if !differences.is_empty() {
-            let differences = crate::logic::diff::to_text(&differences);
+            let differences = crate::logic::object::diff::to_text(&differences);
             let text = format!("Merge-patching finished with inconsistencies: {differences}");
             self.logger.log(LogLevel::Warning, &text);
         }

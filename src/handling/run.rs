@@ -1,6 +1,6 @@
 //! One attempt of one handler, from “is invoked” to its outcome.
 //!
-//! Hop 5 of the walk. Before: `reactor/change/`. After: `logic/settle.rs`.
+//! Hop 5 of the walk. Before: `reactor/object/change/`. After: `logic/change/settle.rs`.
 
 use std::{
     future::Future,
@@ -14,14 +14,16 @@ use std::{
 use jiff::Timestamp;
 use tokio::time;
 
+use crate::call::{Attempt, CallServices, Cause, Children, Invocation, Logger, Memo, Scripts};
 use crate::logic::{
-    handler::Handler,
-    outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
-    python_text, undecided,
+    change::undecided,
+    handlers::{
+        handler::Handler,
+        outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
+    },
+    text::python_text,
 };
-use crate::ports::{
-    Attempt, CallServices, Cause, Children, Clock, Invocation, Logger, Memo, Scripts,
-};
+use crate::ports::Clock;
 use crate::settings::Execution;
 
 /// What the attempts of all handlers share.

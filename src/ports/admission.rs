@@ -1,30 +1,16 @@
-//! Admission as seen by the handlers of a request, and by the servers that receive requests.
+//! The servers that receive reviews of admission webhooks, and the operator that answers them.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{BoxFuture, Clock, Cluster, Health};
-use crate::logic::admission::{
-    configuration::ClientConfig,
-    review::{Request, ReviewError},
-};
+use super::{BoxFuture, Clock, Cluster};
+use crate::logic::admission::{configuration::ClientConfig, review::ReviewError};
 use crate::settings::Settings;
-
-/// The kwargs of admission handlers.
-#[derive(Clone, Debug)]
-pub struct AdmissionCause {
-    /// The request.
-    pub request: Arc<Request>,
-    /// Who sent the review.
-    pub client: ReviewClient,
-    /// The kwarg `warnings`.
-    pub warnings: Warnings,
-}
+use crate::telemetry::Health;
 
 /// The client that sent a review: most often an API server.
 #[derive(Clone, Debug)]
@@ -39,41 +25,6 @@ impl Default for ReviewClient {
     fn default() -> Self {
         let empty = Arc::new(Value::Object(serde_json::Map::new()));
         ReviewClient { headers: Arc::clone(&empty), certificate: empty }
-    }
-}
-
-/// The warnings of one response. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub struct Warnings(Arc<Mutex<Vec<String>>>);
-
-/// Maximum number of warnings of one response. API servers show clients at most 4096 characters of warnings.
-const WARNINGS_MAX: usize = 100;
-/// Maximum length of one warning in bytes; API servers cut warnings at 256 characters.
-const BYTES_MAX: usize = 1024;
-
-impl Warnings {
-    /// Adds a warning.
-    ///
-    /// # Errors
-    /// If there are too many.
-    pub fn add(&self, text: &str) -> Result<(), String> {
-        let mut all = self.0.lock();
-        if all.len() >= WARNINGS_MAX {
-            return Err(format!("a response can have at most {WARNINGS_MAX} warnings"));
-        }
-        let end = text.floor_char_boundary(BYTES_MAX);
-        all.push(text.get(..end).unwrap_or_default().to_owned());
-        Ok(())
-    }
-
-    /// Returns all warnings so far.
-    pub fn all(&self) -> Vec<String> {
-        self.0.lock().clone()
-    }
-
-    /// Returns whether both are the warnings of the same response.
-    pub fn is(&self, other: &Warnings) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

@@ -11,12 +11,14 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 
-use super::{BoxFuture, Demand, HealthState, Leadership, Pulse};
+use super::{BoxFuture, Demand, Leadership};
 use crate::logic::{
-    kube::StatusDetails, object::Object, reason::EventType, resource::Resource,
-    selector::Restrictions,
+    access::kube::StatusDetails,
+    handlers::selector::Restrictions,
+    object::{Object, reason::EventType, resource::Resource},
 };
 use crate::settings::Settings;
+use crate::telemetry::{HealthState, Pulse};
 
 /// A cluster. The implementation retries requests as `settings.networking` says; a returned error is final for the caller.
 pub trait Cluster: Send + Sync + 'static {

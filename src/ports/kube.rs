@@ -23,8 +23,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{ApiError, BoxFuture, Cluster, ErrorClass, GroupFilter, StreamEvent, StreamTarget};
 use crate::logic::{
-    kube::{Known, ResourceRef},
-    resource::Resource,
+    access::kube::{Known, ResourceRef},
+    object::resource::Resource,
 };
 use crate::settings::Settings;
 

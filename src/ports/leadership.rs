@@ -13,8 +13,8 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::clock::Clock;
-use crate::logic::leadership::Role;
+use crate::logic::replicas::leadership::Role;
+use crate::ports::Clock;
 
 /// There is no election, or this replica is a standby: no lease expires.
 const NEVER: u64 = u64::MAX;

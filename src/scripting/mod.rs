@@ -1,50 +1,32 @@
 //! Adapter: Lua and Rhai. One script file is one sandboxed VM and one failure domain.
 //!
-//! [`ScriptHost`] is the `ports::Scripts` of the operator: it finds the script of a function and hands the call to its
-//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `ctx.rs`, `handles/`,
-//! `functions.rs` and `library/`, what a declaration means in `logic/declare/`.
+//! [`ScriptHost`] is the `call::Scripts` of the operator: it finds the script of a function and hands the call to its
+//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `scripting/handles/ctx.rs`,
+//! `handles/`, `scripting/functions/kopf.rs` and `scripting/functions/`, what a declaration means in `logic/handlers/declare/`.
 
-mod account;
-mod bounds;
-mod children;
-pub(crate) mod conditions;
-mod ctx;
-mod diagnostics;
-mod fingerprint;
 mod functions;
 mod handles;
-mod hierarchy;
 mod host;
-mod leftovers;
-mod library;
-mod limits;
-mod logins;
 mod lua;
-mod memos;
-mod modules;
-mod names;
-mod posting;
-mod print;
-mod refused;
 mod rhai;
-mod running_time;
-mod settings_access;
-mod stopped;
 pub mod surface;
-mod text;
 mod values;
-mod withdraw;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-pub use self::{
+pub use self::host::{Prepared, ScriptHost, ScriptSet};
+use crate::call::Scripts;
+use crate::logic::{
+    access::grants::Grants,
+    handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser},
+};
+use crate::ports::{BoxFuture, Clock};
+pub use crate::scripting::host::{
     diagnostics::LoadError,
-    host::{Prepared, ScriptHost, ScriptSet},
     modules::{Digest, LoadedModule, Modules, shown as shown_module},
 };
-use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
-use crate::ports::{BoxFuture, Clock, Metrics, Scripts};
 use crate::settings::{Sandbox, Settings};
+use crate::telemetry::Metrics;
 
 /// On which terms scripts run.
 #[derive(Clone, Debug)]

@@ -5,15 +5,13 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::logic::{
-    handler::Handler,
-    object::{Object, ObjectRef},
-    reason::Reason,
-    resource::Resource,
-};
-use crate::ports::{
+use crate::call::{
     Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
     SharedPatch,
+};
+use crate::logic::{
+    handlers::handler::Handler,
+    object::{Object, ObjectRef, reason::Reason, resource::Resource},
 };
 
 /// Returns the first call for an object that was created. Changes that the handler requests go into the patch.

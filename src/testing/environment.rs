@@ -8,8 +8,9 @@ use serde_json::Value;
 use tokio::time::{self, Instant};
 
 use super::{client, examples, operator};
-use crate::logic::{handler::Handler, registry::Registry};
-use crate::ports::{Clock, Scripts};
+use crate::call::Scripts;
+use crate::logic::{change::registry::Registry, handlers::handler::Handler};
+use crate::ports::Clock;
 use crate::reactor::Operator;
 use crate::scripting::{ScriptHost, Source, Terms};
 

@@ -28,10 +28,14 @@ pub use self::{
 
 use std::sync::Arc;
 
+use crate::call::Scripts;
 use crate::cluster::KubeCluster;
-use crate::logic::{lifecycle::Lifecycle, peering::Identity, registry::Registry};
-use crate::ports::{Clock, Cluster, Health, Scripts};
+use crate::logic::{
+    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+};
+use crate::ports::{Clock, Cluster};
 use crate::reactor::{Connect, Connecting, Operator, Scope};
+use crate::telemetry::Health;
 use kopf_apiserver::ApiServer;
 
 /// Returns a cluster-wide operator behind a client, with the default settings. Its clock shows 1970 and follows tokio's.

@@ -11,8 +11,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::{Changes, Generation};
-use crate::ports::{Candidate, Health, Rejection};
+use crate::ports::{Candidate, Rejection};
 use crate::reactor::{self, Failure, Operator};
+use crate::telemetry::Health;
 
 /// The answer to a new generation of scripts.
 pub type Answer = Result<Changes, Rejection>;

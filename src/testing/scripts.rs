@@ -5,14 +5,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::call::{Invocation, Question, Scripts};
 use crate::logic::{
-    declare::{Argument, Declaration, declare},
-    function::{Function, ScriptId},
-    handler::{Handler, Kind},
-    outcome::{Ended, Raised, RaisedKind},
-    resource::Resource,
+    handlers::{
+        declare::{Argument, Declaration, declare},
+        function::{Function, ScriptId},
+        handler::{Handler, Kind},
+        outcome::{Ended, Raised, RaisedKind},
+    },
+    object::resource::Resource,
 };
-use crate::ports::{BoxFuture, Invocation, Question, Scripts};
+use crate::ports::BoxFuture;
 
 type Call = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
 type Filter = Arc<dyn Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync>;

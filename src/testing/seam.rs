@@ -8,8 +8,8 @@ use serde_json::{Map, Number, Value, json};
 use tokio::{runtime, task::LocalSet};
 
 use super::creation;
-use crate::logic::{handler::Handler, outcome::Ended};
-use crate::ports::{Scripts as _, SharedPatch};
+use crate::call::{Scripts as _, SharedPatch};
+use crate::logic::handlers::{handler::Handler, outcome::Ended};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 

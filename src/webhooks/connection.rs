@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::peer;
-use crate::logic::{admission::review::ReviewError, duration};
+use crate::logic::{admission::review::ReviewError, text::duration};
 use crate::ports::{ReviewClient, ReviewRequest, Reviewer};
 
 /// The log target of the server.

@@ -12,7 +12,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::logic::{
     admission::configuration::{ClientConfig, Endpoint},
-    duration,
+    text::duration,
 };
 use crate::ports::{
     BoxFuture, ReviewClient, ReviewRequest, Reviewer, RunningServer, WebhookParts, WebhookServer,

@@ -15,10 +15,10 @@ use crate::logic::{
         certificates::{CA_LIFE, LEAF_LIFE, Leaf, Life, Lives, Step},
         configuration::{ClientConfig, Endpoint},
     },
-    object::Object,
-    resource::Resource,
+    object::{Object, resource::Resource},
 };
-use crate::ports::{Address, Clock, Cluster, ErrorClass, Health, HealthState, NewObject};
+use crate::ports::{Address, Clock, Cluster, ErrorClass, NewObject};
+use crate::telemetry::{Health, HealthState};
 
 /// The annotation with the lives of the certificates.
 const LIVES: &str = "kopf.dev/webhook-certificates";

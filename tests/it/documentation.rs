@@ -10,15 +10,15 @@ use std::{
 };
 
 use clap::Parser as _;
-use kopf::{
-    cli::{args::LowArgs, config},
-    logic::grants::{Access, Grants, Permission},
-    scripting::{Placement, ScriptHost, Source, Terms},
-    settings::Settings,
-};
 use serde_json::Value;
 
-use kopf::testing::run_paused;
+use kopf::{
+    cli::{args::LowArgs, config},
+    logic::access::grants::{Access, Grants, Permission},
+    scripting::{Placement, ScriptHost, Source, Terms},
+    settings::Settings,
+    testing::run_paused,
+};
 
 /// A fenced block.
 pub(crate) struct Block {

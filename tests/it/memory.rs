@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kopf::{
     heap,
-    logic::{
+    logic::handlers::{
         declare::Argument,
         handler::{Handler, Kind},
         outcome::Ended,

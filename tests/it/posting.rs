@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
+    call::{EventQueue, Logger, LoggerKind, QueuedEvent},
     cluster::KubeCluster,
     features::posting,
-    logic::{object::ObjectRef, outcome::LogLevel, posting::Note},
-    ports::{Cluster, EventQueue, Logger, LoggerKind, QueuedEvent},
+    logic::{background::posting::Note, handlers::outcome::LogLevel, object::ObjectRef},
+    ports::Cluster,
     settings::Settings,
     testing::{self, Environment, run_paused},
 };

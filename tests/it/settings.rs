@@ -9,7 +9,11 @@ use std::{
 
 use clap::Parser as _;
 use expect_test::expect_file;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
 use kopf::{
+    call::{ActivityCause, Cause, Invocation, Logger, Memo, Scripts as _},
     cli::{
         args::{Command, LowArgs},
         config, environment,
@@ -18,17 +22,13 @@ use kopf::{
     },
     logic::{
         configure::{self, Setting, Shape, TABLE},
-        outcome::Ended,
-        size,
+        handlers::outcome::Ended,
+        text::size,
     },
-    ports::{ActivityCause, Cause, Invocation, Logger, Memo, Scripts as _},
     scripting::{Placement, ScriptHost, Source},
     settings::Settings,
+    testing::run_paused,
 };
-use parking_lot::Mutex;
-use serde_json::{Value, json};
-
-use kopf::testing::run_paused;
 
 /// A good value that is not the default, what reading gives then, and a bad value.
 fn samples(setting: &Setting) -> (Value, Value, Value) {

@@ -8,11 +8,13 @@ use crate::cli::{
     scripts::{self, operator_warnings},
 };
 use crate::logic::{
+    access::grants::{Access, Permission},
+    change::registry::Registry,
     configure::TABLE,
-    description::describe,
-    grants::{Access, Permission},
-    handler::{Criterion, Handler},
-    registry::Registry,
+    handlers::{
+        description::describe,
+        handler::{Criterion, Handler},
+    },
 };
 use crate::scripting::{LoadError, Modules, ScriptHost, Source};
 use crate::settings::Settings;
@@ -163,7 +165,7 @@ fn of_error(error: &LoadError) -> Value {
 
 /// Returns errors for duplicate ids, also across scripts, at the second declaration.
 fn duplicates(handlers: &[Handler], sources: &[Source]) -> Vec<LoadError> {
-    let at = |duplicate: crate::logic::registry::DuplicateId| {
+    let at = |duplicate: crate::logic::change::registry::DuplicateId| {
         let place = duplicate.second.rsplit_once(':');
         let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
         let (file, line) = place.unwrap_or((&duplicate.second, 0));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::findings::{Findings, Script};
-use crate::logic::{description::describe, grants::Permission, size};
+use crate::logic::{access::grants::Permission, handlers::description::describe, text::size};
 use crate::settings::{Sandbox, Settings};
 
 /// Returns what the scripts declare.

@@ -23,8 +23,7 @@ use self::yaml::{Content, Entry, Node};
 use crate::cli::{options::Assignment, report::Report};
 use crate::logic::{
     configure::{self, Outdated},
-    duration,
-    nearest::nearest,
+    text::{duration, nearest::nearest},
 };
 
 /// The default name of the file.

@@ -2,7 +2,7 @@
 
 use super::{Config, Entry, Node, Takes, entries, option, wrong};
 use crate::cli::report::Report;
-use crate::logic::{grants::Permission, nearest::nearest};
+use crate::logic::{access::grants::Permission, text::nearest::nearest};
 
 /// The permissions of one script.
 #[derive(Clone, Debug, PartialEq)]

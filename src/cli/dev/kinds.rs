@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 
 use super::documents::{self, Document};
 use crate::logic::{
-    handler::Category,
-    registry::Registry,
-    resource::Resource,
-    selector::{AnyName, Selector},
+    change::registry::Registry,
+    handlers::{
+        handler::Category,
+        selector::{AnyName, Selector},
+    },
+    object::resource::Resource,
 };
 
 /// The default group of kinds.

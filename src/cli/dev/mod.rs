@@ -36,14 +36,17 @@ use crate::cli::{
     report::{Exit, Report},
     run,
     scripts::{First, Read},
-    sources,
 };
 use crate::cluster::KubeCluster;
 use crate::handling::choosing::Choices;
-use crate::logic::{namespaces::NamespacePattern, resource::Resource, served};
+use crate::logic::{
+    discovery::{namespaces::NamespacePattern, served},
+    object::resource::Resource,
+};
 use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;
+use crate::sources;
 use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{
     ApiServer,

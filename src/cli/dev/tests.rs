@@ -13,11 +13,13 @@ use super::{
 };
 use crate::cli::args::{Command, LowArgs};
 use crate::logic::{
-    declare::{Argument, Declaration, declare},
-    function::{Function, ScriptId},
-    handler::Kind,
-    registry::Registry,
-    resource::Resource,
+    change::registry::Registry,
+    handlers::{
+        declare::{Argument, Declaration, declare},
+        function::{Function, ScriptId},
+        handler::Kind,
+    },
+    object::resource::Resource,
 };
 
 /// Returns a registry with a handler for each of these selectors.

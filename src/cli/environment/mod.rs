@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::cli::{options::Assignment, report::Report};
 use crate::logic::{
     configure::{self, Outdated, Setting, Shape},
-    nearest::nearest,
+    text::nearest::nearest,
 };
 
 /// Looks up an environment variable; unset ones are `None`.

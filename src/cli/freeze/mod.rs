@@ -14,9 +14,10 @@ use crate::cli::{
     run,
 };
 use crate::features::peering::{Command, Problem};
-use crate::ports::{Clock, Health};
+use crate::ports::Clock;
 use crate::reactor::Connecting;
 use crate::settings::Settings;
+use crate::telemetry::Health;
 
 pub(super) use options::{FreezeOptions, resolve_freeze, resolve_resume};
 
@@ -25,14 +26,14 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let _log = run::start_log(&options.log, &options.notes, clock)?;
     run::on_runtime(&options.log, async {
-        tracing::info!(target: "kopf.authentication", "Initial authentication has been initiated.");
+        tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
         let cluster = run::connect(Health::default(), clock)(Connecting {
             settings: Settings::default(),
             login: None,
         })
         .await;
         let cluster = cluster.map_err(|it| report(&Problem::Api(it)))?;
-        tracing::info!(target: "kopf.authentication", "Initial authentication has finished.");
+        tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
         let command = Command {
             cluster: Arc::clone(&cluster),
             clock,

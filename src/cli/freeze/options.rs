@@ -12,7 +12,7 @@ use crate::cli::{
     options::{self, LogOptions, Note},
     report::Report,
 };
-use crate::logic::{duration, peering::Record};
+use crate::logic::{replicas::peering::Record, text::duration};
 
 /// The default priority of a freeze: higher than that of most operators.
 const PRIORITY: i64 = 100;

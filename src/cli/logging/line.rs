@@ -1,4 +1,4 @@
-//! Formats log lines: plain, full, json.
+//! Formats log lines: plain, full, kopf, json.
 
 use std::{borrow::Cow, fmt::Write as _, io};
 
@@ -13,29 +13,33 @@ use crate::cli::args::{ColorWhen, LogFormat};
 use crate::cli::options::LogOptions;
 use crate::logic::object::ObjectRef;
 
-/// The width of the logger's name in the full format; longer names are truncated.
-const NAME_WIDTH: usize = 20;
+/// The width of the column of loggers; longer names move the rest of the line.
+const NAME_WIDTH: usize = 10;
 
-/// Kopf's names of our loggers, which people use to filter logs.
-const LOGGERS: &[(&str, &str)] = &[
+/// The width of that column in Kopf's format; longer names are truncated.
+const KOPF_NAME_WIDTH: usize = 20;
+
+/// Kopf's names of our loggers, which people use to filter logs. The others have the same names in Kopf.
+const KOPF_LOGGERS: &[(&str, &str)] = &[
     ("kopf.access", "aiohttp.access"),
     ("kopf.admission", "kopf._core.engines.admission"),
-    ("kopf.authentication", "kopf._core.engines.activities"),
+    ("kopf.auth", "kopf._core.engines.activities"),
+    ("kopf.client", "kopf._cogs.clients.api"),
     ("kopf.daemons", "kopf._core.engines.daemons"),
-    ("kopf.observation", "kopf._core.reactor.observation"),
-    ("kopf.orchestration", "kopf._core.reactor.orchestration"),
+    ("kopf.discovery", "kopf._core.reactor.observation"),
+    ("kopf.events", "kopf._core.engines.posting"),
+    ("kopf.indexes", "kopf._core.engines.indexing"),
     ("kopf.peering", "kopf._core.engines.peering"),
-    ("kopf.posting", "kopf._core.engines.posting"),
-    ("kopf.probing", "kopf._core.engines.probing"),
-    ("kopf.queueing", "kopf._core.reactor.queueing"),
-    ("kopf.running", "kopf._core.reactor.running"),
-    ("kopf.watching", "kopf._cogs.clients.watching"),
+    ("kopf.probes", "kopf._core.engines.probing"),
+    ("kopf.queue", "kopf._core.reactor.queueing"),
+    ("kopf.reactor", "kopf._core.reactor.running"),
+    ("kopf.watch", "kopf._cogs.clients.watching"),
 ];
 
 /// One log event.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// The logger; Rust paths are shown with dots.
+    /// The target of the event: a logger such as `kopf.auth`, or the path of a module.
     pub(super) target: String,
     /// The level.
     pub(super) level: Level,
@@ -54,9 +58,8 @@ pub(super) struct Record {
 impl Record {
     /// Creates a record without content.
     pub(super) fn new(target: &str, level: Level) -> Self {
-        let known = LOGGERS.iter().find(|(ours, _)| *ours == target);
         Record {
-            target: known.map_or_else(|| target.replace("::", "."), |(_, its)| (*its).to_owned()),
+            target: target.to_owned(),
             level,
             message: String::new(),
             object: None,
@@ -65,13 +68,27 @@ impl Record {
             trace: None,
         }
     }
+
+    /// Returns the name of the logger: our own without the program's name.
+    fn logger(&self) -> String {
+        let name = self.target.replace("::", ".");
+        name.strip_prefix("kopf.").map_or_else(|| name.clone(), str::to_owned)
+    }
+
+    /// Returns Kopf's name of the logger, truncated to the width of its column.
+    fn kopf_logger(&self) -> String {
+        let known = KOPF_LOGGERS.iter().find(|(ours, _)| *ours == self.target);
+        let name = known.map_or_else(|| self.target.replace("::", "."), |it| it.1.to_owned());
+        name.chars().take(KOPF_NAME_WIDTH).collect()
+    }
 }
 
 /// Formats the line, including the line feed.
 pub(super) fn format(record: &Record, options: &LogOptions, now: Timestamp) -> String {
     let mut line = match options.format {
         LogFormat::Plain => plain(record, options),
-        LogFormat::Full => full(record, options, now),
+        LogFormat::Full => full(record, options, now, &record.logger(), NAME_WIDTH),
+        LogFormat::Kopf => full(record, options, now, &record.kopf_logger(), KOPF_NAME_WIDTH),
         LogFormat::Json => json(record, options, now),
     };
     line.push('\n');
@@ -84,15 +101,19 @@ fn plain(record: &Record, options: &LogOptions) -> String {
     line
 }
 
-fn full(record: &Record, options: &LogOptions, now: Timestamp) -> String {
+fn full(
+    record: &Record,
+    options: &LogOptions,
+    now: Timestamp,
+    logger: &str,
+    width: usize,
+) -> String {
     let local = now.to_zoned(TimeZone::system());
     let time = local.strftime("%Y-%m-%d %H:%M:%S,%3f");
-    let name: String = record.target.chars().take(NAME_WIDTH).collect();
     let level = level_name(record.level);
     let (aside, loud) =
         (style(options, color::ASIDE), style(options, color::of_level(record.level)));
-    let mut line =
-        format!("{aside}[{time}] {name:NAME_WIDTH$}{aside:#} [{loud}{level:8}{loud:#}] ");
+    let mut line = format!("{aside}[{time}] {logger:width$}{aside:#} [{loud}{level:8}{loud:#}] ");
     text(&mut line, record, options, Style::new());
     line
 }

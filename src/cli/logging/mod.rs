@@ -1,7 +1,7 @@
 //! The log: from `tracing` events to lines on stderr.
 //!
 //! `line.rs` formats a line and is pure, `output.rs` writes it; this file collects the fields of an event. The fields `object.…`,
-//! `activity`, `extra` and `trace` belong to `ports::Logger`; any other field is shown as `key=value`, or as a key in JSON.
+//! `activity`, `extra` and `trace` belong to `call::Logger`; any other field is shown as `key=value`, or as a key in JSON.
 
 use std::{
     fmt,

@@ -7,11 +7,16 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::subscriber;
-use crate::cli::args::{ColorWhen, LogFormat};
-use crate::cli::options::{LogOptions, Verbosity};
-use crate::logic::object::ObjectRef;
-use crate::logic::outcome::{LogLevel, LogLine};
-use crate::ports::{Clock, Logger, LoggerKind};
+use crate::call::{Logger, LoggerKind};
+use crate::cli::{
+    args::{ColorWhen, LogFormat},
+    options::{LogOptions, Verbosity},
+};
+use crate::logic::{
+    handlers::outcome::{LogLevel, LogLine},
+    object::ObjectRef,
+};
+use crate::ports::Clock;
 
 /// Checks what `act` logs. The paused clock always shows the same time.
 fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {
@@ -135,10 +140,10 @@ async fn full_lines_have_fixed_columns_before_the_message() {
     let (date, rest) = line.split_at("[2026-11-2".len());
     assert_eq!(date, "[2026-11-2");
     let columns = rest.get("1 04:10:28".len()..).expect("a full line");
-    assert_eq!(columns, ",317] kopf.reactor.streams [WARNING ] text\n");
+    assert_eq!(columns, ",317] reactor.streams.more [WARNING ] text\n");
     let record = super::Record::new("kopf.objects", tracing::Level::INFO);
     let line = super::line::format(&record, &options(LogFormat::Full), at);
-    assert!(line.ends_with("] kopf.objects         [INFO    ] \n"), "{line}");
+    assert!(line.ends_with("] objects    [INFO    ] \n"), "{line}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,28 +170,36 @@ async fn verbosity_chooses_levels_and_libraries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn loggers_have_the_names_of_kopf() {
+async fn loggers_have_short_names_and_in_its_format_those_of_kopf() {
     let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
-    for (target, shown) in [
-        ("kopf.running", "kopf._core.reactor.r"),
-        ("kopf.authentication", "kopf._core.engines.a"),
-        ("kopf.watching", "kopf._cogs.clients.w"),
-        ("kopf.dev", "kopf.dev            "),
-        ("kopf.access", "aiohttp.access      "),
+    for (target, shown, in_kopf) in [
+        ("kopf.reactor", "reactor   ", "kopf._core.reactor.r"),
+        ("kopf.auth", "auth      ", "kopf._core.engines.a"),
+        ("kopf.watch", "watch     ", "kopf._cogs.clients.w"),
+        ("kopf.objects", "objects   ", "kopf.objects        "),
+        ("kopf.dev", "dev       ", "kopf.dev            "),
+        ("kopf.access", "access    ", "aiohttp.access      "),
+        ("kube_client::client", "kube_client.client", "kube_client.client  "),
     ] {
         let record = super::Record::new(target, tracing::Level::INFO);
-        let line = super::line::format(&record, &options(LogFormat::Full), at);
-        assert!(line.contains(&format!("] {shown} [INFO    ] ")), "{line}");
+        for (format, name) in [(LogFormat::Full, shown), (LogFormat::Kopf, in_kopf)] {
+            let line = super::line::format(&record, &options(format), at);
+            assert!(line.contains(&format!("] {name} [INFO    ] ")), "{line}");
+        }
     }
-    let lines = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&lines);
-    let sink = Box::new(move |line: &str| sink.lock().push_str(line));
-    let clock = Clock::starting_at(at);
-    tracing::subscriber::with_default(subscriber(options(LogFormat::Full), clock, sink), || {
-        Logger::of_activity().named("startup").log(LogLevel::Info, "text");
-    });
-    let lines = lines.lock();
-    assert!(lines.ends_with("] kopf.activities.star [INFO    ] text\n"), "{lines}");
+    for (format, name) in
+        [(LogFormat::Full, "activities.startup"), (LogFormat::Kopf, "kopf.activities.star")]
+    {
+        let lines = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&lines);
+        let sink = Box::new(move |line: &str| sink.lock().push_str(line));
+        let clock = Clock::starting_at(at);
+        tracing::subscriber::with_default(subscriber(options(format), clock, sink), || {
+            Logger::of_activity().named("startup").log(LogLevel::Info, "text");
+        });
+        let lines = lines.lock();
+        assert!(lines.ends_with(&format!("] {name} [INFO    ] text\n")), "{lines}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,7 +212,7 @@ async fn colors_change_no_column() {
     record.message = "text".into();
     let line = super::line::format(&record, &colored(LogFormat::Full), at);
     assert!(line.starts_with("\u{1b}[2m[2026-"), "{line:?}");
-    let end = "] kopf.dev            \u{1b}[0m [\u{1b}[1m\u{1b}[33mWARNING \u{1b}[0m] text\n";
+    let end = "] dev       \u{1b}[0m [\u{1b}[1m\u{1b}[33mWARNING \u{1b}[0m] text\n";
     assert!(line.ends_with(end), "{line:?}");
     let log = || Logger::of_activity().log(LogLevel::Info, "text");
     check(

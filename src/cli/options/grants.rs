@@ -9,7 +9,7 @@ use crate::cli::{
     environment::Environment,
     report::Report,
 };
-use crate::logic::grants::{Access, Grants, Permission};
+use crate::logic::access::grants::{Access, Grants, Permission};
 
 /// Combines the three sources; for each option, only the one with the highest precedence counts. Permissions that the file grants
 /// to single scripts are added.

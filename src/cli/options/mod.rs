@@ -15,8 +15,8 @@ use crate::cli::{
 };
 use crate::features::probes::{Endpoint, UrlError};
 use crate::logic::{
+    access::grants::Grants,
     configure::{self, Setting},
-    grants::Grants,
 };
 use crate::settings::Settings;
 use webhooks::Webhooks;
@@ -28,8 +28,9 @@ mod scripts;
 mod tests;
 mod webhooks;
 
+pub use crate::sources::MapOption;
 pub use address::Address;
-pub use scripts::{MapOption, ScriptOptions};
+pub use scripts::ScriptOptions;
 
 /// The resolved options of `kopf run`.
 #[derive(Clone, Debug, PartialEq)]
@@ -355,7 +356,7 @@ pub(in crate::cli) fn log(
         (false, false) => variables.truth("LOG_PREFIX")?.or_else(|| file.flag("log-prefix")),
     };
     let prefix = said.unwrap_or(match format {
-        LogFormat::Plain | LogFormat::Full => true,
+        LogFormat::Plain | LogFormat::Full | LogFormat::Kopf => true,
         // JSON lines have a separate key for the object.
         LogFormat::Json => false,
     });

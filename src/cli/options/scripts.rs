@@ -1,11 +1,12 @@
 //! Options for scripts that are not files, and for hot reload.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::cli::{args::RunArgs, config::Config, environment::Environment, report::Report};
-use crate::logic::duration;
+use crate::logic::text::duration;
+use crate::sources::MapOption;
 
 /// Minimum interval of polling: shorter ones have no visible effect, but keep disks busy.
 const POLL_MIN: Duration = Duration::from_millis(100);
@@ -19,32 +20,6 @@ pub struct ScriptOptions {
     pub reload: bool,
     /// The interval of polling for changes of files, if set.
     pub poll: Option<Duration>,
-}
-
-/// One or several `ConfigMap`s with scripts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MapOption {
-    /// This one.
-    Named {
-        /// `None`: the operator's own namespace.
-        namespace: Option<String>,
-        /// Its name.
-        name: String,
-    },
-    /// All that match a label selector, in the operator's own namespace.
-    Labelled(String),
-}
-
-impl fmt::Display for MapOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MapOption::Named { namespace: Some(namespace), name } => {
-                write!(f, "configmap/{namespace}/{name}")
-            }
-            MapOption::Named { namespace: None, name } => write!(f, "configmap/{name}"),
-            MapOption::Labelled(labels) => write!(f, "configmaps with the labels {labels}"),
-        }
-    }
 }
 
 /// Combines the three sources; for each option, only the one with the highest precedence counts.

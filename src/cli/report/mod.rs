@@ -3,6 +3,7 @@
 use std::{fmt, io::Write as _, process::ExitCode};
 
 use crate::scripting::LoadError;
+use crate::sources::{self, Problem};
 
 #[cfg(test)]
 mod tests;
@@ -52,10 +53,7 @@ impl Report {
 
     /// Creates one report of all errors of scripts.
     pub fn of_scripts(errors: &[LoadError]) -> Self {
-        let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        let text = told.join("\n");
-        // Each error starts with `error: `; the report adds the first one itself.
-        Report::failure(text.strip_prefix("error: ").unwrap_or(&text))
+        Problem::of_scripts(errors).into()
     }
 
     /// Writes to stderr, unless the error was already logged. A closed stderr is ignored.
@@ -70,9 +68,9 @@ impl Report {
     pub fn into_log(self) -> Self {
         let Report { message, hint, .. } = &self;
         if let Some(hint) = hint {
-            tracing::error!(target: "kopf.running", hint, "{message}");
+            tracing::error!(target: "kopf.reactor", hint, "{message}");
         } else {
-            tracing::error!(target: "kopf.running", "{message}");
+            tracing::error!(target: "kopf.reactor", "{message}");
         }
         Report { is_logged: true, ..self }
     }
@@ -85,6 +83,20 @@ impl fmt::Display for Report {
             Some(hint) => write!(f, "\nhint: {hint}"),
             None => Ok(()),
         }
+    }
+}
+
+impl From<Problem> for Report {
+    fn from(Problem { message, hint }: Problem) -> Report {
+        Report { hint, ..Report::failure(message) }
+    }
+}
+
+impl From<sources::Error> for Report {
+    fn from(error: sources::Error) -> Report {
+        let is_usage = matches!(error, sources::Error::NothingNamed);
+        let exit = if is_usage { Exit::Usage } else { Exit::Failure };
+        Report { exit, ..Problem::from(error).into() }
     }
 }
 

@@ -1,7 +1,10 @@
 //! Errors in the form for users.
 
-use super::Report;
+use std::path::PathBuf;
+
+use super::{Exit, Report};
 use crate::scripting::LoadError;
+use crate::sources;
 
 fn broken(file: &str) -> LoadError {
     LoadError {
@@ -26,4 +29,15 @@ fn errors_of_scripts_are_combined_in_one_report() {
     let report = Report::of_scripts(&errors);
     assert_eq!(report.to_string(), format!("{}\n{}", errors[0], errors[1]));
     assert!(report.message.starts_with("a.lua:12: "), "{report}");
+}
+
+#[test]
+fn a_command_line_without_scripts_is_a_usage_error() {
+    let missing = sources::Error::Missing(PathBuf::from("nope.lua"));
+    let cases = [(sources::Error::NothingNamed, Exit::Usage), (missing, Exit::Failure)];
+    for (error, exit) in cases {
+        let report = Report::from(error);
+        assert_eq!(report.exit, exit, "{report}");
+        assert!(report.hint.is_some(), "{report}");
+    }
 }

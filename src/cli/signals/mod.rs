@@ -67,7 +67,7 @@ pub async fn watch(
     let mut signals = std::pin::pin!(signals);
     let Some(first) = signals.next().await else { return std::future::pending().await };
     tracing::info!(
-        target: "kopf.running",
+        target: "kopf.reactor",
         "Signal {} is received. Operator is stopping.", first.name()
     );
     stop.cancel();
@@ -86,14 +86,14 @@ pub async fn watch(
         biased;
         Some(second) = signals.next() => {
             tracing::warn!(
-                target: "kopf.running",
+                target: "kopf.reactor",
                 "Signal {} is received again. Exiting immediately; cleanup may be incomplete.", second.name()
             );
             Exit::Killed(second.number())
         }
         () = overdue => {
             tracing::error!(
-                target: "kopf.running",
+                target: "kopf.reactor",
                 "The graceful exit takes too long (settings.process.ultimate_exiting_timeout). Exiting immediately."
             );
             Exit::Killed(SIGKILL)

@@ -21,9 +21,9 @@ use crate::cli::{
     options::{RunOptions, Verbosity},
     report::{Exit, Report},
     scripts::Read,
-    sources::Files,
 };
 use crate::scripting::Source;
+use crate::sources::Files;
 
 /// Resolves the options of a run, for each operator.
 pub(super) type Resolve<'a> = &'a dyn Fn(RunArgs) -> Result<RunOptions, Report>;

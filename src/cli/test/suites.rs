@@ -7,7 +7,8 @@ use std::{
 
 use indexmap::IndexMap;
 
-use crate::cli::{args::TestArgs, report::Report, sources::DEFAULT_PATHS};
+use crate::cli::{args::TestArgs, report::Report};
+use crate::sources::DEFAULT_PATHS;
 
 /// Paths are relative to the current directory.
 pub(super) const HERE: &str = "";

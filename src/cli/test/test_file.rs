@@ -7,6 +7,10 @@ use parking_lot::Mutex;
 use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
+use crate::call::{
+    ActivityCause, Attempt, CallServices, Cause, EventQueue, Indexes, Invocation, Logger, Memo,
+    Scripts as _,
+};
 use crate::cli::{
     dev, identity, logging,
     options::RunOptions,
@@ -14,18 +18,16 @@ use crate::cli::{
     scripts::{self, Read},
 };
 use crate::cluster::KubeCluster;
-use crate::logic::{
+use crate::logic::handlers::{
     handler::{Handler, Kind},
     lifecycle::Lifecycle,
     outcome::{Ended, Raised},
 };
-use crate::ports::{
-    ActivityCause, Attempt, CallServices, Cause, Clock, Cluster, Dial, EventQueue, Health,
-    HealthState, Indexes, Invocation, Kube, Logger, Memo, NativeLogins, Scripts as _,
-};
+use crate::ports::{Clock, Cluster, Dial, Kube, NativeLogins};
 use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
+use crate::telemetry::{Health, HealthState};
 use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{
     ApiServer,

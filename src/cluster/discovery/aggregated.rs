@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::Document;
-use crate::logic::resource::Resource;
+use crate::logic::object::resource::Resource;
 
 /// The media types of `/api` and `/apis`, in the order of preference.
 pub(super) const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\

@@ -20,7 +20,7 @@ use super::{
     failure::{Action, Failure},
     transport::{self, Request, Transport},
 };
-use crate::logic::resource::Resource;
+use crate::logic::object::resource::Resource;
 use crate::ports::{ApiError, Discovered, ErrorClass, GroupFilter};
 use crate::settings::Networking;
 

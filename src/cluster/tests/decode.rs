@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::cluster::decode::{Line, Page};
-use crate::logic::reason::EventType;
+use crate::logic::object::reason::EventType;
 
 fn bodies(list: &Value) -> Vec<Value> {
     let page = Page::parse(&Bytes::from(list.to_string())).unwrap();

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use crate::cluster::failure::{Action, Answer, Failure};
-use crate::logic::resource::Resource;
+use crate::logic::object::resource::Resource;
 
 fn check(failure: Failure, namespace: Option<&str>, expected: &Expect) {
     let resource = Resource {

@@ -5,7 +5,7 @@ use kube::Config;
 use serde_json::{Value, json};
 
 use crate::cluster::login;
-use crate::logic::login::{Login, Method};
+use crate::logic::access::login::{Login, Method};
 use crate::ports::ApiError;
 
 async fn configuration(mut info: Value) -> Result<Config, ApiError> {

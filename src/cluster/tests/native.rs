@@ -28,8 +28,9 @@ use crate::cluster::{
     token_file::TokenFile,
     transport::{Request as OwnRequest, Transport},
 };
-use crate::logic::vault::Found;
-use crate::ports::{Clock, Health, Metrics};
+use crate::logic::access::vault::Found;
+use crate::ports::Clock;
+use crate::telemetry::{Health, Metrics};
 
 /// The directory of one test.
 struct Room(PathBuf);

@@ -11,16 +11,19 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::cluster::failure::Action;
-use crate::cluster::limits::RESOURCE_REQUESTS_MAX;
-use crate::cluster::sessions::{LogIn, Session, Sessions};
-use crate::cluster::transport::{Request, Transport};
-use crate::logic::{
-    leadership::{Role, leases},
-    resource::Resource,
-    vault::Found,
+use crate::cluster::{
+    failure::Action,
+    limits::RESOURCE_REQUESTS_MAX,
+    sessions::{LogIn, Session, Sessions},
+    transport::{Request, Transport},
 };
-use crate::ports::{ApiError, Clock, ErrorClass, Health, Leadership, Metrics};
+use crate::logic::{
+    access::vault::Found,
+    object::resource::Resource,
+    replicas::leadership::{Role, leases},
+};
+use crate::ports::{ApiError, Clock, ErrorClass, Leadership};
+use crate::telemetry::{Health, Metrics};
 
 /// Returns a client with this number, whose server accepts this number or a later one.
 fn client(number: u32, accepted: u32) -> kube::Client {

@@ -1,7 +1,7 @@
 //! Paths of requests.
 
 use crate::cluster::url::{collection, object, with_query};
-use crate::logic::resource::Resource;
+use crate::logic::object::resource::Resource;
 
 fn pods() -> Resource {
     Resource { version: "v1".into(), plural: "pods".into(), ..Resource::default() }

@@ -17,17 +17,15 @@ use tokio_util::sync::CancellationToken;
 use super::reviewer::TARGET;
 use crate::logic::{
     admission::configuration::{self, ClientConfig, Extent, Rule},
-    handler::Kind,
-    object::Object,
-    reason::EventType,
-    resource::Resource,
-    selector::Restrictions,
+    handlers::{handler::Kind, selector::Restrictions},
+    object::{Object, reason::EventType, resource::Resource},
 };
 use crate::ports::{
-    Address, ApiError, Cluster, ErrorClass, Extent as StreamExtent, Health, HealthState,
-    Leadership, NewObject, PatchKind, PatchRequest, Pauses, StreamEvent, StreamTarget, until,
+    Address, ApiError, Cluster, ErrorClass, Extent as StreamExtent, Leadership, NewObject,
+    PatchKind, PatchRequest, Pauses, StreamEvent, StreamTarget, until,
 };
 use crate::settings::Settings;
+use crate::telemetry::{Health, HealthState};
 
 /// The name of the part in the health report.
 const PART: &str = "webhook-configurations";

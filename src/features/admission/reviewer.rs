@@ -15,6 +15,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
+use crate::call::{
+    AdmissionCause, CallServices, Cause, LiveGeneration, Logger, LoggerKind, Memo, ObjectCause,
+    ObjectDetail, Scripts, SharedPatch, Warnings,
+};
 use crate::handling::{
     asking::Asker,
     run::{Runner, Try},
@@ -24,20 +28,19 @@ use crate::logic::{
         response::Decision,
         review::{Request, Review, ReviewError},
     },
-    filters::{Answers, Subject},
-    handler::{Handler, Kind},
-    object::Header,
-    outcome::{Ended, Failure, LogLevel, Outcome, Raised, RaisedKind},
-    patch::{self, Patch, Transformation},
-    python_text,
-    resource::Resource,
-    selection::{self, AdmissionRequest, Selected},
+    change::{
+        filters::{Answers, Subject},
+        patch::{self, Patch, Transformation},
+        selection::{self, AdmissionRequest, Selected},
+    },
+    handlers::{
+        handler::{Handler, Kind},
+        outcome::{Ended, Failure, LogLevel, Outcome, Raised, RaisedKind},
+    },
+    object::{Header, resource::Resource},
+    text::python_text,
 };
-use crate::ports::{
-    AdmissionCause, BoxFuture, CallServices, Cause, Clock, Leadership, LiveGeneration, Logger,
-    LoggerKind, Memo, ObjectCause, ObjectDetail, ReviewRequest, Reviewer, Scripts, SharedPatch,
-    Warnings,
-};
+use crate::ports::{BoxFuture, Clock, Leadership, ReviewRequest, Reviewer};
 use crate::settings::Execution;
 
 /// The log target of admission.

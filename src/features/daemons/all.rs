@@ -21,9 +21,9 @@ use super::{
     Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::DaemonShared,
 };
 use crate::logic::{
-    nanos::Nanos,
+    background::stopping::{self, StopReason},
     object::Object,
-    stopping::{self, StopReason},
+    text::nanos::Nanos,
 };
 use crate::ports::Pauses;
 use crate::settings::Background;
@@ -234,7 +234,7 @@ impl Daemons {
         if time::timeout(HUNG_TIMEOUT, self.tasks.wait()).await.is_err() {
             let hung = self.all();
             tracing::debug!(
-                target: "kopf.running",
+                target: "kopf.reactor",
                 "Hung daemons and timers are cancelled: {} left.",
                 hung.len()
             );

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::logic::handler::Handler;
-use crate::ports::CallServices;
+use crate::call::CallServices;
+use crate::logic::handlers::handler::Handler;
 
 /// A handler that daemons or timers of many objects run, in its latest generation.
 #[derive(Debug)]

@@ -22,12 +22,11 @@ use super::{
     object::DaemonShared,
     work::Stage,
 };
+use crate::call::{Logger, LoggerKind, Stopped};
 use crate::logic::{
-    handler::Handler,
-    outcome::LogLine,
-    stopping::{self, StopReason, StopReasons, StopTimeouts},
+    background::stopping::{self, StopReason, StopReasons, StopTimeouts},
+    handlers::{handler::Handler, outcome::LogLine},
 };
-use crate::ports::{Logger, LoggerKind, Stopped};
 use crate::settings::Background;
 
 /// A daemon or timer of one object, running or ended. There may be many thousands: a waiting one has no other state than this.

@@ -2,7 +2,7 @@
 //!
 //! The cycles of an object start and stop them (`object.rs`). [`Daemons`] owns all of them, and one of its tasks runs those that
 //! are woken (`driver.rs`, `work.rs`, `runner.rs`). The [`Daemon`] connects both sides: its handler, its present stage, and whether
-//! it must stop. `logic/schedule` decides when it runs, `logic/stopping` how its stop is escalated.
+//! it must stop. `logic/background/schedule` decides when it runs, `logic/background/stopping` how its stop is escalated.
 
 mod all;
 mod current_handlers;
@@ -25,8 +25,9 @@ pub use self::{
 
 use std::sync::Arc;
 
-use crate::logic::resource::Resource;
-use crate::ports::{Clock, Cluster, ObjectPacker, Scripts};
+use crate::call::{ObjectPacker, Scripts};
+use crate::logic::object::resource::Resource;
+use crate::ports::{Clock, Cluster};
 use crate::settings::Settings;
 
 /// What all daemons and timers of one resource share.

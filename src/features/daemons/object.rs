@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc, time::Duration};
 use futures::future;
 
 use super::{Base, daemon::Daemon, moment::Moment};
+use crate::call::{LiveObject, Memo};
 use crate::logic::{
-    handler::{Handler, Mark},
-    nanos::Nanos,
+    background::stopping::StopReason,
+    handlers::handler::{Handler, Mark},
     object::Object,
-    stopping::StopReason,
+    text::nanos::Nanos,
 };
-use crate::ports::{LiveObject, Memo};
 
 /// The daemons and timers of one object, between its events.
 #[derive(Debug)]

@@ -5,17 +5,20 @@
 use std::{mem, sync::Arc};
 
 use super::runner::Runner;
+use crate::call::{LoggerKind, SharedPatch};
 use crate::handling::{
     patching::{PatchError, Patcher, Received},
     run::Begun,
 };
 use crate::logic::{
-    order,
-    outcome::{Ended, LogLevel, Outcome, Raised},
-    patch::{self, Patch},
-    python_text, state,
+    change::{
+        order,
+        patch::{self, Patch},
+        state,
+    },
+    handlers::outcome::{Ended, LogLevel, Outcome, Raised},
+    text::python_text,
 };
-use crate::ports::{LoggerKind, SharedPatch};
 
 /// The remaining changes for the next attempt: transformations that met a conflict, and unsent changes.
 #[derive(Debug, Default)]

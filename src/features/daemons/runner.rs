@@ -10,19 +10,22 @@ use super::{
     object::DaemonShared,
     work::{Calling, Progress},
 };
-use crate::handling::run::{self, Begun, Try};
-use crate::logic::{
-    duration,
-    function::Function,
-    handler::{Handler, InitialDelay, Kind},
-    nanos::Nanos,
-    outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
-    schedule::{Moment, Schedule, Step},
-    stopping::StopReason,
-};
-use crate::ports::{
+use crate::call::{
     BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause,
     ObjectDetail, SharedPatch,
+};
+use crate::handling::run::{self, Begun, Try};
+use crate::logic::{
+    background::{
+        schedule::{Moment, Schedule, Step},
+        stopping::StopReason,
+    },
+    handlers::{
+        function::Function,
+        handler::{Handler, InitialDelay, Kind},
+        outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
+    },
+    text::{duration, nanos::Nanos},
 };
 
 /// Runs a woken daemon or timer.

@@ -20,13 +20,13 @@ use super::{
     patches::Patches,
     runner::{After, Attempt, End, Runner},
 };
+use crate::call::LoggerKind;
 use crate::logic::{
-    nanos::Nanos,
-    outcome::{Ended, LogLevel},
-    schedule::Schedule,
-    stopping::StopReason,
+    background::{schedule::Schedule, stopping::StopReason},
+    handlers::outcome::{Ended, LogLevel},
+    text::nanos::Nanos,
 };
-use crate::ports::{BoxFuture, LoggerKind};
+use crate::ports::BoxFuture;
 
 /// The state between attempts.
 #[derive(Default)]

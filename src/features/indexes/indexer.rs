@@ -1,6 +1,6 @@
 //! Runs the index handlers of one object for one event.
 //!
-//! Before: `reactor/cycle.rs`. After: `logic/indexing`, which interprets the results.
+//! Before: `reactor/object/cycle.rs`. After: `logic/background/indexing`, which interprets the results.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,19 +10,19 @@ use std::{
 use futures::future;
 use jiff::Timestamp;
 
+use crate::call::{Cause, Logger, LoggerKind, Memo, ObjectCause};
 use crate::handling::{
     asking::{Asker, FilterRetries},
     run::{Runner, Try},
 };
 use crate::logic::{
-    filters::{Answers, Subject},
-    function::ScriptId,
-    handler::Handler,
-    indexing::{Contribution, Failures, Owner},
-    outcome::Outcome,
-    selection::{self, Selection},
+    background::indexing::{Contribution, Failures, Owner},
+    change::{
+        filters::{Answers, Subject},
+        selection::{self, Selection},
+    },
+    handlers::{function::ScriptId, handler::Handler, outcome::Outcome},
 };
-use crate::ports::{Cause, Logger, LoggerKind, Memo, ObjectCause};
 
 /// Indexes one object.
 pub struct Indexer<'a> {

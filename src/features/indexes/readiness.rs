@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::logic::{generation::Version, indexing::Owner, object::Header};
+use crate::logic::{background::indexing::Owner, generation::Version, object::Header};
 
 /// The ids of indexes.
 pub type Ids = BTreeSet<Arc<str>>;

@@ -6,7 +6,7 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::Readiness;
-use crate::ports::{Health, HealthState};
+use crate::telemetry::{Health, HealthState};
 
 /// The name of the part in the health report.
 const PART: &str = "indexes";
@@ -60,7 +60,7 @@ fn warn(is_reached: bool, missing: &[String]) {
     };
     let seconds = PATIENCE.as_secs();
     tracing::warn!(
-        target: "kopf.indexing",
+        target: "kopf.indexes",
         "The indexes are not complete after {seconds} s: {}. {meanwhile}; see above for errors of these resources.",
         list(missing)
     );

@@ -9,13 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Leadership;
 use crate::logic::{
-    leadership::{Elector, Request, Role, Terms, leases},
-    object::Object,
-    resource::Resource,
+    object::{Object, resource::Resource},
+    replicas::leadership::{Elector, Request, Role, Terms, leases},
 };
-use crate::ports::{
-    Address, ApiError, Clock, Cluster, ErrorClass, Health, HealthState, NewObject, until,
-};
+use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject, until};
+use crate::telemetry::{Health, HealthState};
 
 /// The log target of leader election.
 const TARGET: &str = "kopf.leadership";

@@ -1,6 +1,6 @@
 //! Leader election among replicas: holds one Lease, or waits for it.
 //!
-//! All decisions are in `logic/leadership/`; this module has the requests and the clock. The election lasts as long as the
+//! All decisions are in `logic/replicas/leadership/`; this module has the requests and the clock. The election lasts as long as the
 //! operator: the lease is also renewed during shutdown and clean-up handlers. Only the last events are posted after its release.
 
 mod candidate;
@@ -11,9 +11,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::candidate::Candidate;
-use crate::logic::leadership::{Role, Terms};
+use crate::logic::replicas::leadership::{Role, Terms};
 pub use crate::ports::Leadership;
-use crate::ports::{Clock, Cluster, Health};
+use crate::ports::{Clock, Cluster};
+use crate::telemetry::Health;
 
 /// A running leader election.
 pub struct Election {

@@ -4,10 +4,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::TARGET;
 use crate::logic::{
-    namespaces::NamespacePattern,
-    object::Object,
-    peering::{self, Peer, Place, Record},
-    resource::Resource,
+    discovery::namespaces::NamespacePattern,
+    object::{Object, resource::Resource},
+    replicas::peering::{self, Peer, Place, Record},
 };
 use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,

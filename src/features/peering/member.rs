@@ -11,12 +11,12 @@ use super::{
     requests::{self, Purpose, Reply, Request},
 };
 use crate::logic::{
-    object::Object,
-    outcome::LogLevel,
-    peering::{self, KnownPeers, OwnState, Place},
-    reason::EventType,
+    handlers::outcome::LogLevel,
+    object::{Object, reason::EventType},
+    replicas::peering::{self, KnownPeers, OwnState, Place},
 };
-use crate::ports::{ApiError, ErrorClass, Extent, HealthState, StreamEvent, StreamTarget, until};
+use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, until};
+use crate::telemetry::HealthState;
 
 /// The pause after a failed request.
 const RETRY: Duration = Duration::from_secs(2);

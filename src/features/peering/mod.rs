@@ -1,8 +1,8 @@
 //! Peering with other operators of the same objects: announces this operator, and pauses it while one with a higher priority is
 //! active.
 //!
-//! There is one [`Member`] per peering object. `logic/peering/` decides; the members add and remove blockers in [`Pauses`], which
-//! streams and daemons follow. No error ends a member: each error is logged once, and the request is retried.
+//! There is one [`Member`] per peering object. `logic/replicas/peering/` decides; the members add and remove blockers in
+//! [`Pauses`], which streams and daemons follow. No error ends a member: each error is logged once, and the request is retried.
 
 mod command;
 mod member;
@@ -22,9 +22,10 @@ use tokio_util::sync::CancellationToken;
 pub use self::command::{Command, Problem};
 use self::member::Member;
 use super::leadership::Leadership;
-use crate::logic::peering::{self, Place};
-use crate::ports::{Clock, Cluster, Health, HealthState, Pauses};
+use crate::logic::replicas::peering::{self, Place};
+use crate::ports::{Clock, Cluster, Pauses};
 use crate::settings::Settings;
+use crate::telemetry::{Health, HealthState};
 
 /// The log target of peering.
 const TARGET: &str = "kopf.peering";

@@ -8,7 +8,7 @@ use tokio::time;
 use super::Common;
 use crate::logic::{
     object::Object,
-    peering::{self, Place, Record},
+    replicas::peering::{self, Place, Record},
 };
 use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 

@@ -8,16 +8,16 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 
+use crate::call::{Logger, LoggerKind, QueuedEvent};
 use crate::logic::{
-    object::ObjectRef,
-    outcome::LogLevel,
-    posting::{self, NewEvent},
-    resource::Resource,
+    background::posting::{self, NewEvent},
+    handlers::outcome::LogLevel,
+    object::{ObjectRef, resource::Resource},
 };
-use crate::ports::{Clock, Cluster, Logger, LoggerKind, NewObject, QueuedEvent};
+use crate::ports::{Clock, Cluster, NewObject};
 use crate::settings::Posting;
 
-/// Maximum number of waiting events of all objects. Beyond it, they stay in the queue `ports/event_queue.rs`, which drops events
+/// Maximum number of waiting events of all objects. Beyond it, they stay in the queue `call/event_queue.rs`, which drops events
 /// when it is full.
 const WAITING_MAX: usize = 10_000;
 /// Maximum number of waiting events of one object: events that cannot be posted must not block those of other objects.

@@ -1,7 +1,7 @@
 //! Posts Kubernetes events: in order for each object, concurrently for different objects, and without delaying anything else.
 //!
-//! `logic/posting.rs` decides the content of an event; scripts and loggers put events into `ports/event_queue.rs`. A failure is
-//! logged and the event dropped: events are for people, nothing depends on them.
+//! `logic/background/posting.rs` decides the content of an event; scripts and loggers put events into `call/event_queue.rs`. A
+//! failure is logged and the event dropped: events are for people, nothing depends on them.
 //!
 //! One task does it all. It keeps nothing of objects without events, so it costs nothing when idle and has no workers that
 //! `posting.idle_timeout` could end.
@@ -17,7 +17,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::dispatcher::Dispatcher;
-use crate::ports::{Clock, Cluster, EventQueue, EventReceiver};
+use crate::call::{EventQueue, EventReceiver};
+use crate::ports::{Clock, Cluster};
 
 /// Receives the cluster, once it is connected.
 pub type Connected = oneshot::Receiver<Arc<dyn Cluster>>;
@@ -39,7 +40,7 @@ pub async fn run(
     }
     if time::timeout(grace, dispatcher.finish()).await.is_err() {
         tracing::warn!(
-            target: "kopf.posting",
+            target: "kopf.events",
             "{} Kubernetes events were not posted before the exit (settings.queueing.exit_timeout).",
             dispatcher.len()
         );

@@ -9,15 +9,19 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::call::{Invocation, Scripts};
 use crate::logic::{
-    filters::Question,
-    function::{Function, ScriptId},
-    lifecycle::Chooser,
-    outcome::{Ended, Raised, RaisedKind},
-    resource::Resource,
+    change::filters::Question,
+    handlers::{
+        function::{Function, ScriptId},
+        lifecycle::Chooser,
+        outcome::{Ended, Raised, RaisedKind},
+    },
+    object::resource::Resource,
 };
-use crate::ports::{BoxFuture, Invocation, Metrics, Scripts};
+use crate::ports::BoxFuture;
 use crate::settings::Settings;
+use crate::telemetry::Metrics;
 
 /// Wraps scripts, and counts their calls.
 pub struct CountedScripts {

@@ -17,7 +17,7 @@ use prometheus_client::{
 use tokio::time::Instant;
 
 use super::report;
-use crate::ports::{Health, PartHealth};
+use crate::telemetry::{Health, PartHealth};
 
 /// The content type of the page.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

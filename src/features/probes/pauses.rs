@@ -2,7 +2,8 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{Health, HealthState, Pauses};
+use crate::ports::Pauses;
+use crate::telemetry::{Health, HealthState};
 
 /// The name of the part in the health report.
 const PART: &str = "pause";

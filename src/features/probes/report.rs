@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use tokio::time::Instant;
 
-use crate::ports::{HealthState, PartHealth};
+use crate::telemetry::{HealthState, PartHealth};
 
 /// The question of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::{
     liveness::Liveness,
     report::{Check, CheckOptions, report},
 };
-use crate::ports::Health;
+use crate::telemetry::Health;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";
@@ -85,7 +85,7 @@ async fn live(liveness: &Liveness) -> Answer {
     match liveness.ask().await {
         Ok(results) => answer(StatusCode::OK, JSON, results),
         Err(error) => {
-            tracing::error!(target: "kopf.probing", "The liveness probe failed: {error}");
+            tracing::error!(target: "kopf.probes", "The liveness probe failed: {error}");
             answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n"))
         }
     }

@@ -9,7 +9,7 @@ use super::{
     endpoint::{Endpoint, UrlError},
     report::{Check, CheckOptions, report},
 };
-use crate::ports::{HealthState, PartHealth};
+use crate::telemetry::{HealthState, PartHealth};
 
 fn parts(now: Instant) -> BTreeMap<String, PartHealth> {
     let part = |state, text: &str, age: u64, silence: Option<u64>| PartHealth {

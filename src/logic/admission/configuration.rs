@@ -10,8 +10,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use crate::logic::{
-    handler::{Admission, Criterion, Handler, Kind},
-    resource::Resource,
+    handlers::handler::{Admission, Criterion, Handler, Kind},
+    object::resource::Resource,
 };
 
 /// The longest time that API servers wait for a webhook, in seconds; also the default.

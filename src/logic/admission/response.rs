@@ -5,7 +5,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 
 use super::review::Review;
-use crate::logic::outcome::Failure;
+use crate::logic::handlers::outcome::Failure;
 
 /// The status of a denial without a code of its own.
 const CODE: u16 = 500;

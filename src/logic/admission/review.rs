@@ -6,9 +6,9 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::logic::{
+use crate::logic::object::{
+    Object, depth,
     diff::{self, Diff},
-    object::{Object, depth},
     resource::Resource,
 };
 
@@ -129,7 +129,7 @@ impl Review {
             operation: text("operation"),
             subresource: text("subResource"),
             user_info,
-            dry_run: present("dryRun").is_some_and(crate::logic::json::truthy),
+            dry_run: present("dryRun").is_some_and(crate::logic::text::json::truthy),
             options: shared("options"),
             diff: Arc::new(diff),
             object: Arc::new(Object::from_value(Value::clone(body))),

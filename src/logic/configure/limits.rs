@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::value::Plain;
-use crate::logic::size;
+use crate::logic::text::size;
 
 /// Reads a limit in bytes, at least `least`.
 pub(super) fn bytes(value: &Value, least: usize) -> Result<usize, String> {

@@ -20,7 +20,7 @@ pub use self::{
     storages::{STORAGES, storage},
     table::TABLE,
 };
-use super::nearest::nearest;
+use crate::logic::text::nearest::nearest;
 use crate::settings::Settings;
 
 /// One setting, as users see it.

@@ -9,7 +9,10 @@ use super::{
     check,
     value::{Plain, unfit},
 };
-use crate::logic::{annotations, fields, nearest::nearest};
+use crate::logic::{
+    object::{annotations, fields},
+    text::nearest::nearest,
+};
 use crate::settings::{
     AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, ProgressStorage,
     StatusDiffBase, StatusProgress,

@@ -8,7 +8,7 @@ use super::{
     Setting, Shape, check, limits,
     value::{Plain, whole},
 };
-use crate::logic::size;
+use crate::logic::text::size;
 use crate::settings::Settings;
 
 /// The line of one setting. Its type determines the accepted values.

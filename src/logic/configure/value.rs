@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Shape;
-use crate::logic::duration;
+use crate::logic::text::duration;
 use crate::settings::{RetryFailed, Selectors};
 
 /// A type of settings, as users see it.

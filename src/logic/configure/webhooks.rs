@@ -8,7 +8,7 @@ use super::{
     Shape,
     value::{Plain, unfit},
 };
-use crate::logic::nearest::nearest;
+use crate::logic::text::nearest::nearest;
 use crate::settings::{VerifyMode, WebhookServer, WebhookService};
 
 /// One option of the server.

@@ -22,7 +22,10 @@ pub use self::{
     retries::WaitingHandlers,
     version::Version,
 };
-use super::{handler::Handler, lifecycle::Chooser, registry::Registry};
+use crate::logic::{
+    change::registry::Registry,
+    handlers::{handler::Handler, lifecycle::Chooser},
+};
 
 /// Everything that the scripts declare: loaded together, swapped together, never changed.
 #[derive(Clone, Debug, Default)]

@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use jiff::Timestamp;
 
 use crate::logic::{
-    handler::{Handler, Mark},
-    state::State,
+    change::state::State,
+    handlers::handler::{Handler, Mark},
 };
 
 /// The handlers of one object that wait for their next attempt, in the form they had when the wait began or was first seen.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Changes, Handler, Registry};
-use crate::logic::{
+use crate::logic::handlers::{
     declare::{Argument, Declaration, declare},
     function::{Function, ScriptId},
     handler::Kind,

@@ -2,8 +2,19 @@
 //!
 //! All objects of watch streams are read here, most of them only for the header, so only the header is parsed at once.
 
+pub mod annotations;
+pub mod conditions;
+pub mod corrupt;
 pub mod depth;
+pub mod diff;
+pub mod diffbase;
+pub mod essence;
+pub mod fields;
+pub mod hierarchy;
 mod read;
+pub mod reason;
+pub mod reference;
+pub mod resource;
 pub(super) mod tree;
 
 use std::sync::{Arc, OnceLock};
@@ -11,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::resource::Resource;
+use crate::logic::object::resource::Resource;
 
 /// One object of a resource. The header is always parsed; the body only once, on first use.
 #[derive(Debug)]

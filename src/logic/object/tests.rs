@@ -150,7 +150,10 @@ fn damaged_json_is_a_problem_and_no_empty_object() {
 /// Processing a body must not need more stack than test threads have.
 #[test]
 fn the_deepest_body_can_be_compared_copied_and_stored() {
-    use crate::logic::{diff, diffbase, essence, json as state};
+    use crate::logic::{
+        object::{diff, diffbase, essence},
+        text::json as state,
+    };
     let persistence = crate::settings::Persistence::default();
     let (mut old, new) = (of_levels(depth::DEPTH_MAX).to_vec(), of_levels(depth::DEPTH_MAX));
     let one = old.iter().position(|it| *it == b'1').unwrap();

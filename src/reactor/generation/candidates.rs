@@ -1,22 +1,23 @@
 //! Receives new generations of scripts, one after another, and prepares them to take over.
 //!
 //! A candidate first runs its new or changed start-up handlers, while the live generation serves. If they fail, the live generation
-//! keeps running. Before: `ports/reloads.rs`. After: `reactor/serve.rs`, where the candidate takes over.
+//! keeps running. Before: `ports/reloads.rs`. After: `reactor/operator/serve.rs`, where the candidate takes over.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::call::LiveGeneration;
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
 use crate::logic::{
     generation::{Changes, Generation},
-    handler::{Handler, Kind},
+    handlers::handler::{Handler, Kind},
 };
-use crate::ports::{BoxFuture, Candidate, LiveGeneration, NativeLogins, Rejection, Reloads};
-use crate::reactor::run::OperatorContext;
+use crate::ports::{BoxFuture, Candidate, NativeLogins, Rejection, Reloads};
+use crate::reactor::operator::run::OperatorContext;
 use crate::settings::Settings;
 
 /// The candidates of an operator.

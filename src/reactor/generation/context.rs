@@ -10,27 +10,23 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::call::{CallServices, Logger, Memo, ObjectCause, Scripts};
 use crate::features::{
     daemons,
     indexes::{Gate, Hold, Ids},
     leadership::Leadership,
 };
-use crate::handling::asking::Asker;
-use crate::handling::run::Runner;
+use crate::handling::{asking::Asker, run::Runner};
 use crate::logic::{
-    function::ScriptId,
+    change::{registry::ResourceHandlers, undecided},
     generation::{NewHandlers, Version},
-    handler::Handler,
-    lifecycle::Chooser,
-    registry::ResourceHandlers,
-    resource::Resource,
-    undecided,
+    handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser},
+    object::resource::Resource,
 };
-use crate::ports::{
-    CallServices, Clock, Cluster, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
-};
-use crate::reactor::{change::Rate, memory::Memories};
+use crate::ports::{Clock, Cluster, Pauses};
+use crate::reactor::object::{change::Rate, memory::Memories};
 use crate::settings::Settings;
+use crate::telemetry::Health;
 
 /// Holds the latest context of a stream for the stream and its workers. Clones share it.
 ///

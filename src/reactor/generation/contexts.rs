@@ -5,13 +5,18 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{context::StreamContext, state::GenerationState};
+use crate::call::ObjectPacker;
 use crate::features::{
     daemons,
     indexes::{Hold, Ids},
 };
-use crate::logic::{generation, lifecycle::Lifecycle, registry::ResourceHandlers};
-use crate::ports::ObjectPacker;
-use crate::reactor::{observer::Target, run::OperatorContext, serve::Shared};
+use crate::logic::{
+    change::registry::ResourceHandlers, generation, handlers::lifecycle::Lifecycle,
+};
+use crate::reactor::{
+    observer::Target,
+    operator::{run::OperatorContext, serve::Shared},
+};
 
 /// The sources of all streams' contexts.
 #[derive(Clone, Copy)]

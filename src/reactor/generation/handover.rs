@@ -9,7 +9,10 @@ use super::relist::{PendingHandlers, Relist};
 use crate::features::daemons::LastSeen;
 use crate::logic::{generation::Recheck, object::Object};
 use crate::ports::{ApiError, StreamEvent};
-use crate::reactor::{memory::Key, queue::Event, streams::Stream};
+use crate::reactor::{
+    object::memory::Key,
+    streams::{Stream, queue::Event},
+};
 use crate::settings::RetryFailed;
 
 impl Stream {

@@ -21,16 +21,16 @@
 //!
 //! | what | state at the takeover | becomes | see |
 //! |---|---|---|---|
-//! | call | running | finishes with the code that it started with; its result counts | `reactor/worker.rs` |
-//! | cycle | running | finishes with its context; then the object is handled again, unless something newer arrives anyway | `reactor/worker.rs` |
-//! | cycle | waits for indexes | starts over with the new context | `reactor/cycle.rs` |
+//! | call | running | finishes with the code that it started with; its result counts | `reactor/object/worker.rs` |
+//! | cycle | running | finishes with its context; then the object is handled again, unless something newer arrives anyway | `reactor/object/worker.rs` |
+//! | cycle | waits for indexes | starts over with the new context | `reactor/object/cycle.rs` |
 //! | change handler | waits for its retry | edited: is tried at once, its attempts still count; unchanged: keeps waiting | `logic/generation/retries.rs` |
-//! | change handler | failed permanently | edited: is retried from zero, if `settings.reload.retry_failed` allows; unchanged: stays failed | `reactor/change/retry.rs` |
-//! | change handler | recorded as finished | is not called again, edited or not | `logic/state/mod.rs` |
-//! | change handler | has ended, but the server has not accepted its changes yet | edited: they are dropped, and it is called again; unchanged: they are sent again | `reactor/delivery.rs` |
-//! | event | in a queue | reaches the new handlers | `reactor/queue/mod.rs` |
+//! | change handler | failed permanently | edited: is retried from zero, if `settings.reload.retry_failed` allows; unchanged: stays failed | `reactor/object/change/retry.rs` |
+//! | change handler | recorded as finished | is not called again, edited or not | `logic/change/state/mod.rs` |
+//! | change handler | has ended, but the server has not accepted its changes yet | edited: they are dropped, and it is called again; unchanged: they are sent again | `reactor/object/delivery.rs` |
+//! | event | in a queue | reaches the new handlers | `reactor/streams/queue/mod.rs` |
 //! | object | idle | is shown to new handlers once; to others with its next event | `reactor/generation/handover.rs` |
-//! | object | pauses after errors | is tried at once | `reactor/worker.rs` |
+//! | object | pauses after errors | is tried at once | `reactor/object/worker.rs` |
 //! | stream | watching, still wanted | continues with the next context, without a list of its own | `reactor/generation/handover.rs` |
 //! | stream | listing | continues; the list shows the objects to the new handlers | `reactor/streams/taking.rs` |
 //! | stream | paused, or waiting after a failure | takes over at once; its next list shows the objects | `reactor/streams/mod.rs` |
@@ -38,10 +38,10 @@
 //! | stream | wanted for the first time | starts with a list | `reactor/streams/set.rs` |
 //! | relist | incomplete | starts over for the handlers of both versions | `reactor/generation/relist.rs` |
 //! | daemon or timer | runs or waits, unchanged | continues; its next call belongs to the new generation | `features/daemons/current_handlers.rs` |
-//! | daemon or timer | runs or waits, edited | is stopped, then started again | `reactor/daemon_sync.rs` |
+//! | daemon or timer | runs or waits, edited | is stopped, then started again | `reactor/object/daemon_sync.rs` |
 //! | daemon or timer | ended by itself | unchanged: stays ended; edited: starts again | `features/daemons/object.rs` |
-//! | index | complete, unchanged | keeps its entries | `ports/indexes.rs` |
-//! | index | complete or not, edited | old entries stay until they are replaced; the rest is removed when all objects are indexed again | `ports/indexes.rs` |
+//! | index | complete, unchanged | keeps its entries | `call/indexes.rs` |
+//! | index | complete or not, edited | old entries stay until they are replaced; the rest is removed when all objects are indexed again | `call/indexes.rs` |
 //! | index | new | new handlers wait for it, up to 10 s; all others do not | `features/indexes/readiness.rs` |
 //! | activity | next run | uses the generation that took over last | `handling/activities.rs` |
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::StreamContext;
 use crate::logic::generation::{NewHandlers, Version};
-use crate::reactor::queue::Event;
+use crate::reactor::streams::queue::Event;
 
 /// Handlers of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

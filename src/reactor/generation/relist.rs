@@ -111,7 +111,7 @@ impl Relist {
     pub(super) fn log(&mut self, name: &str, error: &ApiError) {
         if self.logged != error.message {
             tracing::warn!(
-                target: "kopf.watching",
+                target: "kopf.watch",
                 "Listing the objects of {name} for handlers that have changed failed, retrying: {error}."
             );
             self.logged.clone_from(&error.message);

@@ -9,16 +9,16 @@ use std::{
 use tokio::time::Instant;
 
 use super::candidates::ReadyCandidate;
+use crate::call::{CallServices, LiveGeneration, Scripts};
 use crate::features::indexes::{Gate, Ids};
 use crate::logic::{
-    function::ScriptId,
+    background::stopping::StopReason,
+    change::registry::Registry,
     generation::{self, Generation, Version},
-    handler::Kind,
-    registry::Registry,
-    stopping::StopReason,
+    handlers::{function::ScriptId, handler::Kind},
 };
-use crate::ports::{CallServices, LiveGeneration, Pauses, Scripts};
-use crate::reactor::run::OperatorContext;
+use crate::ports::Pauses;
+use crate::reactor::operator::run::OperatorContext;
 use crate::settings::Settings;
 
 /// How long new handlers of a generation wait for its new indexes at most.
@@ -124,7 +124,7 @@ fn warn_of_logins(before: &Generation, now: &Generation) {
         (true, true) | (false, false) => return,
     };
     tracing::warn!(
-        target: "kopf.authentication",
+        target: "kopf.auth",
         "{effect} only after a restart of the operator."
     );
 }

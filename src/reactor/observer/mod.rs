@@ -16,17 +16,22 @@ use futures::{future, stream::BoxStream};
 
 use self::{namespaces::Namespaces, resources::Resources};
 use super::Scope;
+use crate::call::Scripts;
 use crate::handling::choosing::Choices;
 use crate::logic::{
-    handler::Category,
-    peering,
-    registry::{Registry, ResourceHandlers},
-    resource::Resource,
-    selection::Selected,
-    selector::{self, Selector},
-    served,
+    change::{
+        registry::{Registry, ResourceHandlers},
+        selection::Selected,
+    },
+    discovery::served,
+    handlers::{
+        handler::Category,
+        selector::{self, Selector},
+    },
+    object::resource::Resource,
+    replicas::peering,
 };
-use crate::ports::{ApiError, Cluster, Extent, Scripts, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
 use crate::settings::Settings;
 
 /// One stream to run: a resource in one namespace, or in the whole cluster.
@@ -89,7 +94,7 @@ impl<'a> Observer<'a> {
         settings: Arc<Settings>,
     ) -> Result<Self, ApiError> {
         for problem in selector::misspelled(&settings.watching) {
-            tracing::warn!(target: "kopf.observation", "{problem}");
+            tracing::warn!(target: "kopf.discovery", "{problem}");
         }
         let view = View { cluster, settings };
         // Concurrently: the resource of namespaces is the same in every cluster.
@@ -143,7 +148,7 @@ impl<'a> Observer<'a> {
         let picks = |function: &_, resource: &_| self.choices.of(function, resource);
         let served = served::choose(&self.registry, &known, &picks);
         for warning in served.warnings.iter().filter(|it| !self.logged.contains(it)) {
-            tracing::warn!(target: "kopf.observation", "{warning}");
+            tracing::warn!(target: "kopf.discovery", "{warning}");
         }
         let mut targets = Targets::new();
         for resource in served.resources {

@@ -7,10 +7,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Events, View};
 use crate::logic::{
-    namespaces::{NamespacePattern, NamespaceState, namespace_state},
-    object::Object,
-    reason::EventType,
-    resource::Resource,
+    discovery::namespaces::{NamespacePattern, NamespaceState, namespace_state},
+    object::{Object, reason::EventType, resource::Resource},
 };
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent};
 
@@ -97,7 +95,7 @@ impl Namespaces {
                 self.present = self.exact();
                 if self.present.is_empty() {
                     tracing::warn!(
-                        target: "kopf.observation",
+                        target: "kopf.discovery",
                         "No namespace can be served: scanning is disabled, so only exact names work, not {}.",
                         self.wanted()
                     );
@@ -109,7 +107,7 @@ impl Namespaces {
                 Effect::Listed(_) => {
                     if self.present.is_empty() {
                         tracing::warn!(
-                            target: "kopf.observation",
+                            target: "kopf.discovery",
                             "No namespace matches {}: nothing is served until one does.",
                             self.wanted()
                         );
@@ -119,14 +117,14 @@ impl Namespaces {
                 Effect::Denied => {
                     self.present = self.exact();
                     tracing::warn!(
-                        target: "kopf.observation",
+                        target: "kopf.discovery",
                         "Not enough permissions to list namespaces. Falling back to a list of namespaces which are \
                          assumed to exist: {}",
                         self.shown()
                     );
                     if self.present.is_empty() {
                         tracing::warn!(
-                            target: "kopf.observation",
+                            target: "kopf.discovery",
                             "No namespace can be served: patterns need the permission to list namespaces; pass exact \
                              names with -n, or allow `list` and `watch` of `namespaces` in a ClusterRole."
                         );
@@ -216,7 +214,7 @@ impl Namespaces {
             && is_wanted
         {
             for line in blockers {
-                tracing::debug!(target: "kopf.observation", "{line}");
+                tracing::debug!(target: "kopf.discovery", "{line}");
             }
         }
         let is_served = match state {
@@ -252,7 +250,7 @@ impl Namespaces {
 
     fn log(&mut self, text: &str) {
         if self.logged.as_deref() != Some(text) {
-            tracing::warn!(target: "kopf.observation", "{text}");
+            tracing::warn!(target: "kopf.discovery", "{text}");
             self.logged = Some(text.to_owned());
         }
     }

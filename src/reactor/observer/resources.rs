@@ -2,7 +2,7 @@
 //!
 //! A change of a CRD causes a discovery of its group only. A group that does not respond keeps its known resources, is reported
 //! once, and is read again with growing pauses; so is a group that shows less than before, or less than its CRDs promise. The
-//! consequences are decided in `logic/inventory.rs`.
+//! consequences are decided in `logic/discovery/inventory.rs`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,19 +14,19 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Events, View, namespaces::ACCESS_RETRY};
 use crate::logic::{
-    inventory::{CrdName, Inventory},
-    object::Object,
-    peering,
-    reason::EventType,
-    registry::Registry,
-    resource::Resource,
-    served::Unknown,
+    change::registry::Registry,
+    discovery::{
+        inventory::{CrdName, Inventory},
+        served::Unknown,
+    },
+    object::{Object, reason::EventType, resource::Resource},
+    replicas::peering,
 };
 use crate::ports::{ApiError, Discovered, ErrorClass, Extent, GroupFilter, StreamEvent, until};
 use crate::settings::Settings;
 
 /// The log target of the discovery.
-const TARGET: &str = "kopf.observation";
+const TARGET: &str = "kopf.discovery";
 
 /// A CRD changes several times during its creation: its group is read after this long without further changes.
 const SETTLING: Duration = Duration::from_millis(100);

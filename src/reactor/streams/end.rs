@@ -5,8 +5,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{KnownObjects, Stream};
-use crate::logic::{indexing::Owner, reason::EventType, stopping::StopReason};
-use crate::reactor::{memory::Key, queue::Event};
+use crate::logic::{
+    background::{indexing::Owner, stopping::StopReason},
+    object::reason::EventType,
+};
+use crate::reactor::{object::memory::Key, streams::queue::Event};
 
 /// Why a stream ends before the operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +75,7 @@ impl Stream {
         let mut all = handlers.changing.iter().chain(&handlers.spawning);
         if all.any(|it| it.requires_finalizer()) {
             tracing::warn!(
-                target: "kopf.watching",
+                target: "kopf.watch",
                 "No handler selects {} any more. Its objects keep the finalizer {} and cannot be deleted: declare a handler \
                  for it to release them.",
                 self.name(),

@@ -12,11 +12,10 @@ use serde_json::{Map, Value, json};
 
 use crate::logic::{
     generation::Version,
-    handler::Handler,
-    object::{Header, Object},
-    resource::Resource,
+    handlers::handler::Handler,
+    object::{Header, Object, resource::Resource},
 };
-use crate::reactor::memory::Key;
+use crate::reactor::object::memory::Key;
 
 /// The known objects of one stream.
 #[derive(Debug)]
@@ -194,7 +193,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Key, KnownObjects, Version};
-    use crate::logic::{object::Object, resource::Resource};
+    use crate::logic::object::{Object, resource::Resource};
 
     const UID: &str = "a70153bc-47c0-43b0-8acd-de145afbe6c4";
 

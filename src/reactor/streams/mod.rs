@@ -1,7 +1,7 @@
 //! One task per resource and namespace: puts each event into the queue of its object.
 //!
-//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `worker.rs`. The task never waits for a worker, so a slow handler cannot
-//! make the server close the watch.
+//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `reactor/object/worker.rs`. The task never waits for a worker, so a slow
+//! handler cannot make the server close the watch.
 //!
 //! | file | does |
 //! |---|---|
@@ -14,9 +14,13 @@
 //!
 //! The next version of the handlers takes over in `reactor/generation/handover.rs`.
 
+mod backlog;
 mod end;
 mod known_objects;
+pub(super) mod permits;
+pub(super) mod queue;
 mod set;
+mod stream_log;
 mod taking;
 mod worker_pool;
 
@@ -36,22 +40,18 @@ use self::{
     known_objects::KnownObjects,
     worker_pool::{Finished, WorkerPool},
 };
-use super::{
-    generation::{Relist, SharedContext, StreamContext},
-    stream_log::StreamLog,
-    worker::panic_text,
-};
+use super::generation::{Relist, SharedContext, StreamContext};
 use crate::features::indexes::Hold;
-use crate::ports::{
-    ApiError, Extent, HealthState, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget,
-};
+use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+use crate::reactor::{object::worker::panic_text, streams::stream_log::StreamLog};
+use crate::telemetry::{HealthState, Metrics, Pulse, ResourceLabels};
 
 /// Yields to the workers after this many events: a list arrives all at once, and its first objects should be finished before all
 /// others have a worker.
 const EVENTS_PER_YIELD: usize = 64;
 
-/// While this many objects are waiting for a worker, the stream does not read more of a list, to limit memory. At least two pages of
-/// the list (`settings.watching.chunk_size`), so that the workers never wait for the server.
+/// While this many objects are waiting for a worker, the stream does not read more of a list, to limit memory. At least two pages
+/// of the list (`settings.watching.chunk_size`), so that the workers never wait for the server.
 const WAITING_MAX: usize = 1000;
 /// Maximum time to delay the reading of a list: servers expire the snapshot of a list after five minutes.
 const PACED_MAX: Duration = Duration::from_mins(2);
@@ -158,7 +158,7 @@ impl Stream {
         let factor = 2_u32.saturating_pow(failures.saturating_sub(1));
         let pause = RESTART_PAUSE_MIN.saturating_mul(factor).min(RESTART_PAUSE_MAX);
         tracing::error!(
-            target: "kopf.watching",
+            target: "kopf.watch",
             "Watching {} failed unexpectedly ({failures} times in a row), restarting in {} s: {reason}",
             self.name(),
             pause.as_secs()
@@ -255,8 +255,8 @@ impl Stream {
         }
     }
 
-    /// Returns until when to leave the rest of a list unread, if enough of its objects are waiting for a worker. A streamed list is not
-    /// delayed: the server would end it.
+    /// Returns until when to leave the rest of a list unread, if enough of its objects are waiting for a worker. A streamed list is
+    /// not delayed: the server would end it.
     fn paced_until(&self) -> Option<Instant> {
         let is_streamed = self.context.settings.watching.initial_streaming;
         let listing = self.listing.as_ref().filter(|_| !is_streamed)?;
@@ -271,9 +271,9 @@ impl Stream {
             return ControlFlow::Continue(());
         }
         let (name, blockers) = (self.name(), pauses.blockers().join(", "));
-        tracing::debug!(target: "kopf.watching", "Pausing the watch-stream for {name} (blockers: {blockers}).");
+        tracing::debug!(target: "kopf.watch", "Pausing the watch-stream for {name} (blockers: {blockers}).");
         self.wait(pauses.until(false), signals).await?;
-        tracing::debug!(target: "kopf.watching", "Resuming the watch-stream for {name}.");
+        tracing::debug!(target: "kopf.watch", "Resuming the watch-stream for {name}.");
         ControlFlow::Continue(())
     }
 

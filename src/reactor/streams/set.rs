@@ -107,7 +107,7 @@ impl StreamSet {
     pub(in crate::reactor) async fn reap(&mut self) {
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {
-                tracing::error!(target: "kopf.watching", "A watch-stream failed at its end: {error}");
+                tracing::error!(target: "kopf.watch", "A watch-stream failed at its end: {error}");
             }
         }
         std::future::pending::<()>().await;

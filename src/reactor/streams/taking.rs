@@ -7,9 +7,13 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::{Listing, PACED_MAX, Stream};
-use crate::logic::reason::EventType;
+use crate::logic::object::reason::EventType;
 use crate::ports::{ApiError, StreamEvent};
-use crate::reactor::{generation::Relist, memory::Key, queue::Event, stream_log::StreamLog};
+use crate::reactor::{
+    generation::Relist,
+    object::memory::Key,
+    streams::{queue::Event, stream_log::StreamLog},
+};
 
 impl Stream {
     /// Processes an item of the stream.
@@ -37,7 +41,7 @@ impl Stream {
                 let missed = self.known.end_list();
                 if !missed.is_empty() {
                     tracing::info!(
-                        target: "kopf.watching",
+                        target: "kopf.watch",
                         "{} objects of {} were deleted while they were not watched.",
                         missed.len(),
                         self.name()

@@ -1,6 +1,6 @@
 //! The workers of one stream: a queue for each object with pending events, and a worker as soon as a permit is free.
 //!
-//! Before: `mod.rs`, which delivers the events. After: `worker.rs`.
+//! Before: `mod.rs`, which delivers the events. After: `reactor/object/worker.rs`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::Version;
 use crate::reactor::{
-    backlog::Backlog,
     generation::SharedContext,
-    memory::Key,
-    permits::{WorkerPermit, WorkerPermits},
-    queue::{Event, Queue},
-    worker::Worker,
+    object::{memory::Key, worker::Worker},
+    streams::{
+        backlog::Backlog,
+        permits::{WorkerPermit, WorkerPermits},
+        queue::{Event, Queue},
+    },
 };
 
 /// The workers of a stream, and the objects that wait for one.
@@ -143,7 +144,7 @@ impl WorkerPool {
         if time::timeout(context.settings.queueing.exit_timeout, all_ended).await.is_err() {
             let left = self.workers.len();
             tracing::warn!(
-                target: "kopf.queueing",
+                target: "kopf.queue",
                 "Unprocessed streams left for {left} objects of {}: their handlers are interrupted.",
                 context.resource
             );

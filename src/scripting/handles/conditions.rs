@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::{Handle, HandleType, Kind, Method};
 use crate::scripting::{
-    account::Account, conditions::Conditions, leftovers::CallPart, refused::Refused,
-    surface::Language, values::HostValue,
+    handles::leftovers::CallPart,
+    surface::Language,
+    values::{HostValue, account::Account, conditions::Conditions, refused::Refused},
 };
 
 impl Handle for CallPart<Conditions> {

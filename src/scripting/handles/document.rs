@@ -17,18 +17,19 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{AnyHandle, Border, Handle, HandleType, Keys, Kind, Use, path::Path, tree};
+use crate::call::{Document as Shared, SharedPatch};
 use crate::heap;
-use crate::logic::{function::Function, patch::Transformation};
-use crate::ports::{Document as Shared, SharedPatch};
+use crate::logic::{change::patch::Transformation, handlers::function::Function};
 use crate::scripting::{
-    account::Account,
-    leftovers::CallPart,
-    limits,
-    refused::{DEPTH_MAX, Refused},
+    handles::{leftovers::CallPart, withdraw::withdraw},
     surface::Language,
-    text,
-    values::{HostValue, Key, Passed},
-    withdraw::withdraw,
+    values::{
+        HostValue, Key, Passed,
+        account::Account,
+        limits,
+        refused::{DEPTH_MAX, Refused},
+        text,
+    },
 };
 
 type Fields = Map<String, Value>;

@@ -9,14 +9,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Handle, HandleType, Keys, Kind, Use};
-use crate::logic::indexing::{self, Values};
-use crate::ports::Index;
-use crate::scripting::{
-    account::Account,
-    refused::Refused,
-    text,
-    values::{HostValue, Key, Passed},
-};
+use crate::call::Index;
+use crate::logic::background::indexing::{self, Values};
+use crate::scripting::values::{HostValue, Key, Passed, account::Account, refused::Refused, text};
 
 impl Handle for Index {
     fn kind(&self) -> Option<Kind> {

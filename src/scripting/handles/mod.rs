@@ -5,13 +5,17 @@
 //! Rhai, is in its engine.
 
 mod conditions;
+pub(super) mod ctx;
 mod document;
 mod index;
+pub(super) mod leftovers;
 mod path;
 mod settings;
+mod settings_access;
 mod stopped;
 mod tree;
 mod warnings;
+mod withdraw;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -24,17 +28,20 @@ pub(crate) use self::{
 };
 use self::{path::Paths, stopped::Reasons};
 use super::{
-    account::Account,
-    conditions::Conditions,
-    leftovers::CallPart,
-    refused::{HOST_OBJECT, Refused},
-    settings_access::SettingsAccess,
     surface::Language,
-    text,
     values::{HostValue, Key, Passed},
 };
-use crate::logic::function::Function;
-use crate::ports::{Index, Warnings};
+use crate::call::{Index, Warnings};
+use crate::logic::handlers::function::Function;
+use crate::scripting::{
+    handles::{leftovers::CallPart, settings_access::SettingsAccess},
+    values::{
+        account::Account,
+        conditions::Conditions,
+        refused::{HOST_OBJECT, Refused},
+        text,
+    },
+};
 
 /// What a script can do with an object of the host.
 pub(crate) trait Handle: 'static {

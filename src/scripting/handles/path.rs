@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::scripting::limits;
+use crate::scripting::values::limits;
 
 /// The path to a level of a patch or a memo.
 #[derive(Clone, Default)]

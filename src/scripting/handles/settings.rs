@@ -4,11 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{Handle, HandleType, Keys, Kind};
 use crate::scripting::{
-    account::Account,
-    refused::Refused,
-    settings_access::{Found, SettingsAccess, marker_key, selector_key},
-    text,
-    values::{HostValue, Key, Passed},
+    handles::settings_access::{Found, SettingsAccess, marker_key, selector_key},
+    values::{HostValue, Key, Passed, account::Account, refused::Refused, text},
 };
 
 impl Handle for SettingsAccess {

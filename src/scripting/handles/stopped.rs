@@ -5,14 +5,9 @@
 use serde_json::Value;
 
 use super::{Handle, HandleType, Keys, Kind, Method, Use};
-use crate::logic::stopping::{StopReason, StopReasons};
-use crate::ports::Stopped;
-use crate::scripting::{
-    account::Account,
-    refused::Refused,
-    stopped,
-    values::{HostValue, Key},
-};
+use crate::call::Stopped;
+use crate::logic::background::stopping::{StopReason, StopReasons};
+use crate::scripting::values::{HostValue, Key, account::Account, refused::Refused, stopped};
 
 /// The stop flag.
 pub(crate) type StopFlag = Stopped;

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::{Handle, HandleType, Kind, Method};
-use crate::ports::Warnings;
+use crate::call::Warnings;
 use crate::scripting::{
-    account::Account, leftovers::CallPart, refused::Refused, values::HostValue,
+    handles::leftovers::CallPart,
+    values::{HostValue, account::Account, refused::Refused},
 };
 
 impl Handle for CallPart<Warnings> {

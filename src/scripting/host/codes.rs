@@ -5,10 +5,10 @@ use std::{
     path::Path,
 };
 
-use crate::logic::handler::{Handler, Parts};
+use crate::logic::handlers::handler::{Handler, Parts};
 use crate::scripting::{
     Source,
-    fingerprint::{Fingerprints, Language, Part, hash_of},
+    host::fingerprint::{Fingerprints, Language, Part, hash_of},
 };
 
 /// Sets the code of the handlers that this script declares.

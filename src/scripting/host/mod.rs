@@ -3,9 +3,14 @@
 //! A generation is prepared beside the one that runs (`prepare.rs`); a script that did not change goes from the one to the
 //! next as it is. Nobody ends a script: it goes with the last reference to one of its functions (`routes.rs`).
 
+mod bounds;
 mod codes;
+pub(super) mod diagnostics;
+mod fingerprint;
+pub(super) mod modules;
 mod prepare;
 mod routes;
+pub(super) mod running_time;
 
 use std::sync::Arc;
 
@@ -15,15 +20,18 @@ use serde_json::Value;
 pub use self::prepare::{Prepared, ScriptSet};
 use self::routes::{Home, Routes};
 use super::{LoadError, Source, Terms};
+use crate::call::{Invocation, Scripts};
 use crate::logic::{
-    filters::Question,
-    function::{Function, ScriptId},
-    handler::Handler,
-    lifecycle::Chooser,
-    outcome::{Ended, Raised},
-    resource::Resource,
+    change::filters::Question,
+    handlers::{
+        function::{Function, ScriptId},
+        handler::Handler,
+        lifecycle::Chooser,
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
 };
-use crate::ports::{BoxFuture, Invocation, Scripts};
+use crate::ports::BoxFuture;
 use crate::settings::Settings;
 
 /// Loads scripts, and calls their functions as long as anybody has these.

@@ -16,12 +16,14 @@ use super::{
     codes,
     routes::{Home, Routes},
 };
-use crate::logic::{
+use crate::logic::handlers::{
     function::ScriptId,
     handler::Handler,
     lifecycle::{Chooser, Lifecycle},
 };
-use crate::scripting::{Load, LoadError, Loaded, Placement, Source, Terms, bounds, lua, rhai};
+use crate::scripting::{
+    Load, LoadError, Loaded, Placement, Source, Terms, host::bounds, lua, rhai,
+};
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];

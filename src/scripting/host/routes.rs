@@ -8,8 +8,8 @@ use std::{
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::logic::function::{self, Function, ScriptId};
-use crate::ports::Scripts;
+use crate::call::Scripts;
+use crate::logic::handlers::function::{self, Function, ScriptId};
 use crate::scripting::Source;
 use crate::settings::Settings;
 

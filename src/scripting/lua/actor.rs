@@ -31,13 +31,15 @@ use super::{
     script::{Declared, Print, Reason, Script},
     vm::{Calling, Vm},
 };
+use crate::call::Invocation;
 use crate::logic::{
-    filters::Question,
-    function::Function,
-    outcome::{Ended, Raised},
-    resource::Resource,
+    change::filters::Question,
+    handlers::{
+        function::Function,
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
 };
-use crate::ports::Invocation;
 use crate::scripting::LoadError;
 
 /// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.

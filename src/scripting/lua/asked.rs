@@ -17,7 +17,7 @@ use super::{
     actor::{Request, To},
     raised,
 };
-use crate::logic::outcome::Raised;
+use crate::logic::handlers::outcome::Raised;
 
 /// Ready when the actor no longer listens; one for all that wait.
 pub(super) type Stuck = Shared<BoxFuture<'static, ()>>;

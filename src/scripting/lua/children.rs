@@ -3,12 +3,12 @@
 use mlua::{IntoLuaMulti as _, Lua, MultiValue, Table, Value as LuaValue};
 
 use super::{declare, raised::HandlerError, world::World};
-use crate::logic::{
+use crate::call::ExecuteError;
+use crate::logic::handlers::{
     declare::{Execution, chooser},
     lifecycle::Lifecycle,
 };
-use crate::ports::ExecuteError;
-use crate::scripting::{children, names};
+use crate::scripting::functions::{children, names};
 
 /// Adds the names that are for scripts to `kopf`, and those for the prelude to `host`.
 pub(super) fn install(lua: &Lua, kopf: &Table, host: &Table) -> mlua::Result<()> {

@@ -10,14 +10,19 @@ use mlua::{
 use serde_json::Value;
 
 use super::world::World;
-use crate::logic::{
+use crate::logic::handlers::{
     declare::{self, Argument, Declaration, Marker},
     handler::{Callback, Kind},
 };
 use crate::scripting::{
-    children, limits,
-    names::{self, Declaring, NoHandler},
-    refused::{DEPTH_MAX, Refused},
+    functions::{
+        children,
+        names::{self, Declaring, NoHandler},
+    },
+    values::{
+        limits,
+        refused::{DEPTH_MAX, Refused},
+    },
 };
 
 /// `kopf.PRESENT` and the like.

@@ -1,4 +1,4 @@
-//! The functions of `kopf` that take data and return data: see `scripting/functions.rs`.
+//! The functions of `kopf` that take data and return data: see `scripting/functions/kopf.rs`.
 
 use std::sync::Arc;
 
@@ -12,10 +12,12 @@ use super::{
     views::{CtxView, LuaPassed},
     world::World,
 };
-use crate::ports::Invocation;
+use crate::call::Invocation;
 use crate::scripting::{
-    functions::{Argument, HostFunction},
-    posting::Described,
+    functions::{
+        kopf::{Argument, HostFunction},
+        posting::Described,
+    },
     values::HostValue,
 };
 

@@ -15,8 +15,11 @@ use super::{
     views,
     world::World,
 };
-use crate::logic::outcome::RaisedKind;
-use crate::scripting::{names, print, stopped::SLEEP_MAX, text};
+use crate::logic::handlers::outcome::RaisedKind;
+use crate::scripting::{
+    functions::{names, print},
+    values::{stopped::SLEEP_MAX, text},
+};
 
 /// Built-ins that have no place in a sandbox.
 const REMOVED: [&str; 6] =

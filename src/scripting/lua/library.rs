@@ -1,4 +1,4 @@
-//! The libraries as globals: see `scripting/library`.
+//! The libraries as globals: see `scripting/functions`.
 
 use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
@@ -8,12 +8,14 @@ use mlua::{
 };
 
 use super::{push::Style, refusal::ServerError, streams, views, world::World};
-use crate::ports::{BoxFuture, Invocation};
+use crate::call::Invocation;
+use crate::ports::BoxFuture;
 use crate::scripting::{
-    handles::Kind,
-    library::{
-        self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
+    functions::{
+        self, Call, Given, Shape, embedded,
+        types::{Body, Datum, Failure, Flow, Function, Library, Outcome},
     },
+    handles::Kind,
 };
 
 /// Makes libraries. Each is made when a script uses it first: most scripts use few.
@@ -37,7 +39,7 @@ pub(super) fn install(lua: &Lua, globals: &Table, pausing: LuaFunction) -> mlua:
     let workshop = Workshop { globals: globals.clone(), pausing, tools: OnceCell::new() };
     let missing = move |lua: &Lua, (_, name): (Table, LuaValue)| {
         let name = name.as_string().and_then(|it| it.to_str().ok());
-        match name.and_then(|it| library::find(&it)) {
+        match name.and_then(|it| functions::find(&it)) {
             Some(library) => workshop.make(lua, library).map(LuaValue::Table),
             None => Ok(LuaValue::Nil),
         }

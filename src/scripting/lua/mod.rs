@@ -42,13 +42,16 @@ use self::{
     script::{Print, Reason, Script},
 };
 use super::{LoadError, Loaded, Placement, Source, Terms};
+use crate::call::{Invocation, Scripts};
 use crate::logic::{
-    filters::Question,
-    function::{Function, ScriptId},
-    outcome::{Ended, Raised},
-    resource::Resource,
+    change::filters::Question,
+    handlers::{
+        function::{Function, ScriptId},
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
 };
-use crate::ports::{BoxFuture, Invocation, Scripts};
+use crate::ports::BoxFuture;
 
 /// Loads a Lua script. With [`Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
 pub(crate) fn load(

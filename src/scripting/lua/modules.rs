@@ -1,11 +1,14 @@
-//! `require`: see `scripting/modules` for where modules come from.
+//! `require`: see `scripting/host/modules` for where modules come from.
 
 use std::sync::Arc;
 
 use mlua::{Function as LuaFunction, Lua, Table, chunk::ChunkMode};
 
 use super::world::World;
-use crate::scripting::{Source, library, modules, modules::Problem};
+use crate::scripting::{
+    Source, functions,
+    host::modules::{self, Problem},
+};
 
 /// What the modules of one script are loaded from.
 pub(super) struct Modules {
@@ -39,7 +42,7 @@ impl Modules {
         let text = match self.available.read(&file, &self.script) {
             Ok(text) => text,
             // A module of the script's own goes first.
-            Err(problem) => match library::find(name) {
+            Err(problem) => match functions::find(name) {
                 Some(library) => return Ok((key, Some(library_chunk(lua, library.name)?))),
                 None => return Err(failed(problem)),
             },

@@ -4,7 +4,7 @@ use memchr::memmem;
 use mlua::{Lua, LuaString, Table, Value as LuaValue};
 
 use super::world::World;
-use crate::scripting::limits;
+use crate::scripting::values::limits;
 
 /// What makes a pattern of a text.
 const SPECIALS: &[u8] = b"^$*+?.([%-";

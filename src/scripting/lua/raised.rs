@@ -9,18 +9,19 @@ use super::{
     watchdog::Abort,
     world::{Limits, World},
 };
-use crate::logic::{
+use crate::logic::handlers::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
 use crate::scripting::{
     LoadError,
-    diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
-    limits,
-    names::{self, DELAY_DEFAULT},
-    posting::{self, Described},
+    functions::{
+        names::{self, DELAY_DEFAULT},
+        posting::{self, Described},
+    },
+    host::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
     surface::Language,
-    text,
+    values::{limits, text},
 };
 
 /// The class of errors that have none of their own.

@@ -9,9 +9,11 @@ use super::{
     push::{NULLS, Shapes},
     views,
 };
-use crate::scripting::account::Account;
-use crate::scripting::limits;
-use crate::scripting::refused::{BYTES, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused};
+use crate::scripting::values::{
+    account::Account,
+    limits,
+    refused::{BYTES, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
+};
 
 /// Converts values of one VM.
 pub(super) struct Reader<'a> {

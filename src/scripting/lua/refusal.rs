@@ -1,9 +1,9 @@
-//! Errors of servers as values of Lua: see `scripting/library/refusal.rs`.
+//! Errors of servers as values of Lua: see `scripting/functions/refusal.rs`.
 
 use mlua::{LuaString, MetaMethod, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
 
 use super::{push::Style, world::World};
-use crate::scripting::library::Refusal;
+use crate::scripting::functions::Refusal;
 
 /// What a server refused. Can be read by field, printed and joined to texts.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use super::{
     watchdog::{Abort, Budget},
     world::World,
 };
-use crate::ports::Invocation;
+use crate::call::Invocation;
 
 /// Something that a call waits for, and what the script gets when it is over.
 pub(super) type Wait = LocalBoxFuture<'static, mlua::Result<MultiValue>>;

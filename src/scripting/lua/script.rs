@@ -3,8 +3,8 @@
 use std::sync::{Arc, atomic::AtomicU32};
 
 use super::world::{LENT, Limits};
-use crate::logic::{function::ScriptId, handler::Handler, lifecycle::Chooser};
-use crate::scripting::{Source, Terms, memos::Memos};
+use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser};
+use crate::scripting::{Source, Terms, values::memos::Memos};
 
 /// What does not change when a VM is replaced.
 pub(super) struct Script {

@@ -12,8 +12,8 @@ use futures::StreamExt as _;
 use mlua::{AnyUserData, IntoLuaMulti as _, Lua, MultiValue, UserData, Value as LuaValue};
 
 use super::{library::ended, world::World};
-use crate::ports::Invocation;
-use crate::scripting::library::Flow;
+use crate::call::Invocation;
+use crate::scripting::functions::types::Flow;
 
 /// Streams of one VM that are open; above that the garbage is looked through for loops that were left.
 const OPEN_USUALLY: usize = 16;
@@ -79,7 +79,7 @@ impl Streams {
     }
 
     /// Whether there may be many that were left: twice as many as were kept the last time, so that hundreds of daemons that
-    /// all loop do not collect for each; always near the bound of `library/loops.rs`.
+    /// all loop do not collect for each; always near the bound of `scripting/functions/loops.rs`.
     fn is_time_to_collect(&self) -> bool {
         self.count() >= OPEN_USUALLY.max(self.kept.get().saturating_mul(2)).min(OPEN_NEARLY)
     }

@@ -16,10 +16,11 @@ use super::{
     watchdog::{Budget, Watchdog},
     world::Limits,
 };
-use crate::logic::{outcome::RaisedKind, resource::Resource};
-use crate::ports::{Metrics, RestartLabels, Scripts as _};
+use crate::call::Scripts as _;
+use crate::logic::{handlers::outcome::RaisedKind, object::resource::Resource};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::{Sandbox, Settings};
+use crate::telemetry::{Metrics, RestartLabels};
 
 /// Gives scripts of unit tests a native that never looks at the interrupt: `block(port)` says on a connection that it has begun,
 /// and comes back when the other side closes that.

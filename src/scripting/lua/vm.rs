@@ -33,16 +33,23 @@ use super::{
     watchdog::{Abort, Watchdog},
     world::{Functions, World},
 };
+use crate::call::Invocation;
 use crate::heap;
 use crate::logic::{
-    filters::Question,
-    function::Function,
-    handler::Kind,
-    outcome::{Ended, Raised},
-    resource::Resource,
+    change::filters::Question,
+    handlers::{
+        function::Function,
+        handler::Kind,
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
 };
-use crate::ports::Invocation;
-use crate::scripting::{LoadError, ctx, handles::Border, library::Surroundings, refused::Refused};
+use crate::scripting::{
+    LoadError,
+    functions::Surroundings,
+    handles::{Border, ctx},
+    values::refused::Refused,
+};
 
 /// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
 const GC_GOAL: i32 = 120;

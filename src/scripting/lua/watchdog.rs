@@ -31,7 +31,11 @@ use super::{
     raised,
     world::Limits,
 };
-use crate::scripting::{account::Deadline, library::Pace, limits, running_time::running_time};
+use crate::scripting::{
+    functions::Pace,
+    host::running_time::running_time,
+    values::{account::Deadline, limits},
+};
 use crate::settings::Sandbox;
 
 /// How long a call may compute before its neighbours get a turn.

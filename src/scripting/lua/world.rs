@@ -24,19 +24,20 @@ use super::{
     streams::Streams,
     watchdog::Meter,
 };
-use crate::logic::{
+use crate::call::Invocation;
+use crate::logic::handlers::{
     function::{Function, ScriptId},
     handler::Handler,
     lifecycle::Chooser,
 };
-use crate::ports::Invocation;
 use crate::scripting::{
-    account::Account,
-    handles::Border,
-    leftovers::Leftovers,
-    library::{Pace, Surroundings},
-    memos::Memos,
-    refused::{Refused, Room},
+    functions::{Pace, Surroundings},
+    handles::{Border, leftovers::Leftovers},
+    values::{
+        account::Account,
+        memos::Memos,
+        refused::{Refused, Room},
+    },
 };
 use crate::settings::Sandbox;
 

@@ -18,14 +18,18 @@ use super::{
     value::{same, text, to_json, to_refusable},
     view::{View, register_setter},
 };
-use crate::logic::outcome::LogLevel;
-use crate::ports::{Invocation, Logger};
+use crate::call::{Invocation, Logger};
+use crate::logic::handlers::outcome::LogLevel;
 use crate::scripting::{
-    ctx::{Kwarg, is_live, known, kwarg, names, unknown},
-    handles::Border,
-    limits::{cut, cut_fields},
-    names,
-    text::not_assignable,
+    functions::names,
+    handles::{
+        Border,
+        ctx::{Kwarg, is_live, known, kwarg, names, unknown},
+    },
+    values::{
+        limits::{cut, cut_fields},
+        text::not_assignable,
+    },
 };
 
 /// The argument of a call.

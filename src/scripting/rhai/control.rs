@@ -24,10 +24,14 @@ use super::{
     stopwatch::Stopwatch,
     turn::{Ticket, Turns},
 };
+use crate::call::{Invocation, Stopped};
 use crate::heap;
-use crate::logic::outcome::Ended;
-use crate::ports::{BoxFuture, Invocation, Stopped};
-use crate::scripting::{memos::Memos, refused::Room, running_time::running_time, stopped};
+use crate::logic::handlers::outcome::Ended;
+use crate::ports::BoxFuture;
+use crate::scripting::{
+    host::running_time::running_time,
+    values::{memos::Memos, refused::Room, stopped},
+};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;

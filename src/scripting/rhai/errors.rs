@@ -12,15 +12,16 @@ use super::{
     runner::RunError,
     value::text,
 };
-use crate::logic::{
+use crate::logic::handlers::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
 use crate::scripting::{
     LoadError,
-    diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
-    limits, names,
+    functions::names,
+    host::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
     surface::Language,
+    values::limits,
 };
 use crate::settings::Sandbox;
 

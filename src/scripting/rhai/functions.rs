@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rhai::FnPtr;
 
 use super::{control::given, errors::is_anonymous};
-use crate::logic::function::{Function, ScriptId};
+use crate::logic::handlers::function::{Function, ScriptId};
 
 /// The table of functions of one script.
 pub(super) struct Functions {

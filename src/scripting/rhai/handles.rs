@@ -17,16 +17,12 @@ use super::{
     view::View,
 };
 use crate::scripting::{
-    account::Account,
     handles::{
         AnyHandle, ForEachType, Handle as _, HandleType, Keys, Kind, Method, StopFlag,
         Transformations, Use, Wrap, for_each_type,
     },
-    memos::Memos,
-    refused::Refused,
-    stopped,
     surface::Language,
-    values::{HostValue, Key, Passed},
+    values::{HostValue, Key, Passed, account::Account, memos::Memos, refused::Refused, stopped},
 };
 
 /// A handle. Clones are the same object.

@@ -11,8 +11,8 @@ use std::sync::{
 
 use parking_lot::Mutex;
 
-use crate::ports::Invocation;
-use crate::scripting::{leftovers::Leftovers, memos::Memos};
+use crate::call::Invocation;
+use crate::scripting::{handles::leftovers::Leftovers, values::memos::Memos};
 
 /// The memory of one script, shared by its calls.
 #[derive(Debug)]

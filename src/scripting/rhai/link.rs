@@ -89,8 +89,8 @@ impl Link {
         }
     }
 
-    /// Gives the call up if it has its turn and gave no sign of life for longer than this; its turn goes on to the others then. What the thread
-    /// does when it comes back is refused at its next step.
+    /// Gives the call up if it has its turn and gave no sign of life for longer than this; its turn goes on to the others then.
+    /// What the thread does when it comes back is refused at its next step.
     pub(super) fn abandon(&self, longest: Duration, turns: &Turns) -> bool {
         let mut state = self.state.lock();
         let stuck = matches!(*state, State::Computing(since) if since.elapsed() > longest);

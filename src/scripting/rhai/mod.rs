@@ -41,15 +41,19 @@ use self::{
     view::View,
     vm::Vm,
 };
-use super::{LoadError, Loaded, Source, Terms, ctx::record};
+use super::{LoadError, Loaded, Source, Terms};
+use crate::call::{Cause, Invocation, Scripts, Stopped};
 use crate::logic::{
-    filters::Question,
-    function::{Function, ScriptId},
-    handler::Kind,
-    outcome::{Ended, Raised},
-    resource::Resource,
+    change::filters::Question,
+    handlers::{
+        function::{Function, ScriptId},
+        handler::Kind,
+        outcome::{Ended, Raised},
+    },
+    object::resource::Resource,
 };
-use crate::ports::{BoxFuture, Cause, Invocation, Scripts, Stopped};
+use crate::ports::BoxFuture;
+use crate::scripting::handles::ctx::record;
 use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.

@@ -1,4 +1,4 @@
-//! `import`: see `scripting/modules` for where modules come from.
+//! `import`: see `scripting/host/modules` for where modules come from.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use super::{
     errors::{Sources, problem},
     shadowed,
 };
-use crate::scripting::{Source, modules};
+use crate::scripting::{Source, host::modules};
 
 /// Resolves the imports of one script.
 pub(super) struct Modules {

@@ -1,7 +1,7 @@
 //! Threads for the calls of one script: with stacks deep enough for its recursion, grown on demand, ended when idle.
 //!
-//! Calls compute in turns, so one thread takes job after job: the leader. Only a call that gives up its turn before its end, because
-//! it waits or has computed for long, needs a thread for itself; another one leads then ([`Lead::pass`]).
+//! Calls compute in turns, so one thread takes job after job: the leader. Only a call that gives up its turn before its end,
+//! because it waits or has computed for long, needs a thread for itself; another one leads then ([`Lead::pass`]).
 //!
 //! Never tokio's blocking pool, which name resolution and files need. The number of jobs at once is bounded by whoever
 //! submits them (`runner.rs`), so there are never more threads than that.
@@ -11,7 +11,7 @@ use std::{cell::Cell, collections::VecDeque, fmt, io, mem, sync::Arc, thread, ti
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::turn::{Ticket, Turns};
-use crate::logic::function::ScriptId;
+use crate::logic::handlers::function::ScriptId;
 use crate::settings::Sandbox;
 
 /// Twice what one level of calls takes at most, with all the nested expressions that the parser allows: an overflow would end

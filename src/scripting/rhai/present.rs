@@ -3,7 +3,7 @@
 use std::{cell::RefCell, sync::Arc};
 
 use super::control::given;
-use crate::ports::{Cause, Invocation};
+use crate::call::{Cause, Invocation};
 
 thread_local! {
     static PRESENT: RefCell<Option<Arc<Invocation>>> = const { RefCell::new(None) };

@@ -30,8 +30,8 @@ use super::{
     pool::{Lead, Pool},
     turn::Turns,
 };
-use crate::logic::function::ScriptId;
-use crate::ports::Stopped;
+use crate::call::Stopped;
+use crate::logic::handlers::function::ScriptId;
 use crate::scripting::{Placement, Terms};
 
 /// The most calls of one script at once, unless the settings say otherwise; each holds a thread, also while it waits.

@@ -16,24 +16,26 @@ use super::{
     api::{self, Kopf},
     builtins,
     context::{self, Ctx},
-    control, errors,
-    errors::{Sources, problem},
+    control,
+    errors::{self, Sources, problem},
     functions::Functions,
     handles,
     modules::Modules,
     shadowed, value,
     view::{self, View},
 };
-use crate::logic::{
+use crate::call::SharedPatch;
+use crate::logic::handlers::{
     declare::DeclareError,
     function::{Function, ScriptId},
     handler::Handler,
     lifecycle::Chooser,
     outcome::Raised,
 };
-use crate::ports::SharedPatch;
 use crate::scripting::{
-    LoadError, Source, Terms, library::Surroundings, limits as bounds, print::print_line,
+    LoadError, Source, Terms,
+    functions::{Surroundings, print::print_line},
+    values::limits as bounds,
 };
 use crate::settings::Sandbox;
 

@@ -6,7 +6,7 @@
 use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
 use super::errors::Refused;
-use crate::scripting::library::LIBRARIES;
+use crate::scripting::functions::LIBRARIES;
 
 /// The first call of the host that means a function of the script, and what to do about it.
 pub(super) fn find(ast: &AST) -> Option<(Position, Refused)> {

@@ -8,10 +8,10 @@ use super::{
     handles::{Held, find, native},
     value::json_of,
 };
-use crate::ports::Index;
+use crate::call::Index;
 use crate::scripting::{
     handles::{Store, values as values_of},
-    text::NO_INDEX,
+    values::text::NO_INDEX,
 };
 
 /// `kopf.values`

@@ -6,7 +6,7 @@ use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
 use super::{api::ServerError, control, errors, handles, view::View};
-use crate::scripting::{
+use crate::scripting::values::{
     account::{Account, Deadline},
     limits,
     refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},

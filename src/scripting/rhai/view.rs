@@ -14,7 +14,7 @@ use super::{
     kept::Hold,
     value::{frozen, plain, same},
 };
-use crate::scripting::{
+use crate::scripting::values::{
     account::Account,
     refused::Refused,
     text::{READ_ONLY, shown},

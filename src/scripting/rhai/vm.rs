@@ -15,8 +15,8 @@ use super::{
     runner::Runner,
     script::{self, Script},
 };
-use crate::logic::{function::ScriptId, handler::Handler, outcome::Raised};
-use crate::scripting::{Source, Terms, limits};
+use crate::logic::handlers::{function::ScriptId, handler::Handler, outcome::Raised};
+use crate::scripting::{Source, Terms, values::limits};
 
 /// A script may lose its memory to values that contain themselves so often within this time; then it is stopped until that
 /// has passed. Such memory comes back only when the process ends.

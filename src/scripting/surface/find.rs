@@ -2,7 +2,7 @@
 //! `settings.posting.level`.
 
 use super::{Item, Section, Shape, Surface};
-use crate::logic::nearest::nearest;
+use crate::logic::text::nearest::nearest;
 
 /// An entry with a documentation.
 #[derive(Debug)]

@@ -6,15 +6,19 @@ use super::{
 };
 use crate::logic::{
     configure::STORAGES,
-    declare::{OptionSpec, Takes, options_of},
-    handler::{Category, Kind},
-    lifecycle::Lifecycle,
+    handlers::{
+        declare::{OptionSpec, Takes, options_of},
+        handler::{Category, Kind},
+        lifecycle::Lifecycle,
+    },
 };
 use crate::scripting::{
-    hierarchy::{HELPERS, Helper},
-    logins,
-    names::{DECLARING, Declaring, ERROR_MODES},
-    posting,
+    functions::{
+        hierarchy::{HELPERS, Helper},
+        logins,
+        names::{DECLARING, Declaring, ERROR_MODES},
+        posting,
+    },
     surface::types::ctx_class,
 };
 

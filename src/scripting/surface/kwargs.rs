@@ -1,7 +1,7 @@
 //! The fields of `ctx`, and which handlers have them.
 
 use super::{Callback, Section, Ty, types::ctx_class};
-use crate::logic::handler::Category;
+use crate::logic::handlers::handler::Category;
 use crate::scripting::surface::{Item, Shape, Spoken};
 
 /// A field of `ctx`.

@@ -1,11 +1,11 @@
 //! The sections of the libraries, from their table.
 
 use super::{Item, Parameter, Section, Shape, Signature, Spoken, Ty, types::COMBINING};
-use crate::scripting::library::{self, Body, LIBRARIES};
+use crate::scripting::functions::{self, LIBRARIES, types::Body};
 
 /// Returns a section for each library.
 pub(super) fn sections() -> Vec<Section> {
-    let section = |it: &library::Library| Section {
+    let section = |it: &functions::types::Library| Section {
         name: it.name,
         doc: it.doc,
         items: it.functions.iter().map(item).collect(),
@@ -15,8 +15,8 @@ pub(super) fn sections() -> Vec<Section> {
     LIBRARIES.iter().map(section).collect()
 }
 
-fn item(function: &library::Function) -> Item {
-    let all = |it: &[library::Parameter]| it.iter().map(parameter).collect();
+fn item(function: &functions::types::Function) -> Item {
+    let all = |it: &[functions::types::Parameter]| it.iter().map(parameter).collect();
     let signature = Signature {
         parameters: all(function.parameters),
         options: all(function.options),
@@ -34,7 +34,7 @@ fn item(function: &library::Function) -> Item {
     }
 }
 
-fn parameter(it: &library::Parameter) -> Parameter {
+fn parameter(it: &functions::types::Parameter) -> Parameter {
     // The only function with two arguments.
     let ty = if it.name == "combine" { Ty::Function(&COMBINING) } else { it.kind.into() };
     Parameter { name: it.name, ty, required: it.required, doc: it.doc }

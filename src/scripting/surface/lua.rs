@@ -6,7 +6,7 @@ use super::{
     Callback, CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty,
     ctx_class,
 };
-use crate::logic::handler::Kind;
+use crate::logic::handlers::handler::Kind;
 
 /// The start of the file.
 const HEADER: &str = "\

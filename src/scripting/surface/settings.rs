@@ -3,7 +3,7 @@
 use super::{Item, Section, Shape, Spoken, Ty};
 use crate::logic::{
     configure::{self, TABLE},
-    duration, size,
+    text::{duration, size},
 };
 
 /// The documentation of a group, which marks it as one.

@@ -1,7 +1,7 @@
 //! The types of values, which the reference and the editor stubs of each language render.
 
-use crate::logic::handler::{Category, Kind};
-use crate::scripting::library;
+use crate::logic::handlers::handler::{Category, Kind};
+use crate::scripting::functions;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,22 +112,26 @@ pub(super) const COMBINING: Callback =
 /// The predicate of `kube.wait`.
 const PREDICATE: Callback = Callback { parameters: &[("object", Ty::Any)], returns: Ty::Any };
 
-impl From<library::Type> for Ty {
-    fn from(it: library::Type) -> Ty {
+impl From<functions::types::Type> for Ty {
+    fn from(it: functions::types::Type) -> Ty {
         match it {
-            library::Type::Any => Ty::Any,
-            library::Type::Boolean => Ty::Boolean,
-            library::Type::Name | library::Type::Text | library::Type::Bytes => Ty::Text,
-            library::Type::Map => Ty::Map,
-            library::Type::Duration => Ty::Duration,
-            library::Type::Object => Ty::Object,
-            library::Type::Selector | library::Type::Labels => Ty::Either(&[Ty::Text, Ty::Map]),
-            library::Type::List => Ty::List,
-            library::Type::Integer | library::Type::Count => Ty::Integer,
-            library::Type::Number => Ty::Number,
-            library::Type::Function => Ty::Function(&CALLBACK),
-            library::Type::Test => Ty::Either(&[Ty::Text, Ty::Function(&PREDICATE)]),
-            library::Type::Nothing => Ty::Nothing,
+            functions::types::Type::Any => Ty::Any,
+            functions::types::Type::Boolean => Ty::Boolean,
+            functions::types::Type::Name
+            | functions::types::Type::Text
+            | functions::types::Type::Bytes => Ty::Text,
+            functions::types::Type::Map => Ty::Map,
+            functions::types::Type::Duration => Ty::Duration,
+            functions::types::Type::Object => Ty::Object,
+            functions::types::Type::Selector | functions::types::Type::Labels => {
+                Ty::Either(&[Ty::Text, Ty::Map])
+            }
+            functions::types::Type::List => Ty::List,
+            functions::types::Type::Integer | functions::types::Type::Count => Ty::Integer,
+            functions::types::Type::Number => Ty::Number,
+            functions::types::Type::Function => Ty::Function(&CALLBACK),
+            functions::types::Type::Test => Ty::Either(&[Ty::Text, Ty::Function(&PREDICATE)]),
+            functions::types::Type::Nothing => Ty::Nothing,
         }
     }
 }

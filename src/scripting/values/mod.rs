@@ -1,10 +1,18 @@
 //! What scripts and the host pass to each other, in neither language.
 
+pub(super) mod account;
+pub(crate) mod conditions;
+pub(super) mod limits;
+pub(super) mod memos;
+pub(super) mod refused;
+pub(super) mod stopped;
+pub(super) mod text;
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
-use super::{handles::AnyHandle, memos::Memos};
+use super::handles::AnyHandle;
+use crate::scripting::values::memos::Memos;
 
 /// What the host returns to a script.
 pub(crate) enum HostValue {

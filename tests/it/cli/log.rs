@@ -99,9 +99,9 @@ fn full_lines_have_columns_and_the_failure_comes_last() {
     let scripts = Scripts::new("full");
     let log = scripts.run("handlers.lua", &[]);
     let line = log.lines().find(|it| it.ends_with(" a doubt")).expect("a doubt");
-    // `[2026-11-21 04:10:28,317] kopf.activities.star [WARNING ] a doubt`
+    // `[2026-11-21 04:10:28,317] activities.startup [WARNING ] a doubt`
     let columns = line.get("[2026-11-21 04:10:28,317".len()..).expect("a long line");
-    assert_eq!(columns, "] kopf.activities.star [WARNING ] a doubt");
+    assert_eq!(columns, "] activities.startup [WARNING ] a doubt");
     let end = "error: startup failed: 'end': no licence\n\
         hint: see the errors of the handlers above; nothing else was started\n";
     assert!(log.ends_with(end), "{log}");

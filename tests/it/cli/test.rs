@@ -97,20 +97,20 @@ fn each_test_is_told_and_a_failed_one_with_its_line_and_the_log() {
                 stack traceback:
                     tests/volume_test.lua:21
                 the log of the operator:
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-                [2030-01-01 00:00:00,100] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
-                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
             FAILED  tests/volume_test.lua: a volume is large
                 tests/volume_test.lua:26: check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
                     check.equal(object.spec, { size = "large" }, "the spec")
                 stack traceback:
                     tests/volume_test.lua:26
                 the log of the operator:
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Handler 'create' succeeded.
-                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 1 succeeded; 0 failed.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Handler 'create' succeeded.
+                [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Creation is processed: 1 succeeded; 0 failed.
 
             4 tests, 2 failed
         "#]],
@@ -133,20 +133,20 @@ fn tests_in_rhai_are_told_alike() {
                 stack traceback:
                     volume_test.rhai:19
                 the log of the operator:
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-                [2030-01-01 00:00:00,100] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
-                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
             FAILED  volume_test.rhai: a volume is large
                 volume_test.rhai:24:11: check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
                     check.equal(object.spec, #{ size: "large" }, "the spec");
                 stack traceback:
                     volume_test.rhai:24
                 the log of the operator:
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Handler 'create' succeeded.
-                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 1 succeeded; 0 failed.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Handler 'create' succeeded.
+                [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Creation is processed: 1 succeeded; 0 failed.
 
             4 tests, 2 failed
         "#]],
@@ -163,10 +163,10 @@ fn tests_in_rhai_are_told_alike() {
                 stack traceback:
                     volume_test.rhai:19
                 the log of the operator:
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-                [2030-01-01 00:00:00,100] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
-                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
 
             2 tests, 1 failed
         "#]],
@@ -178,7 +178,7 @@ fn every_run_is_the_same_to_the_last_line_of_the_log() {
     let own = operator("same", &[("tests/volume_test.lua", LUA)]);
     let run = || own.kopf(&["test", "--verbose"], &[]);
     let (first, second) = (run(), run());
-    assert!(first.1.contains("kopf.objects         [DEBUG   ]"), "{}", first.1);
+    assert!(first.1.contains("objects    [DEBUG   ]"), "{}", first.1);
     assert_eq!(first, second);
 }
 
@@ -355,16 +355,16 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
             FAILED  tests/stuck_test.lua: it ends
                 not finished after 3600 s of virtual time; increase the option `timeout` of kopf.test
                 the log of the operator:
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
             FAILED  tests/stuck_test.lua: it is short
                 tests/stuck_test.lua:5: the call computed for more than 1 s and was aborted (settings.execution.cpu_limit)
                     kopf.test("it is short", function() while true do end end)
                 stack traceback:
                     tests/stuck_test.lua:5
                 the log of the operator:
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
 
             2 tests, 2 failed
         "#]],
@@ -377,7 +377,7 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
             FAILED  tests/stuck_test.lua: it ends
                 the operator has stopped: startup failed: 'startup': no key
                 the log of the operator:
-                [2030-01-01 00:00:00,000] kopf.activities.star [ERROR   ] Activity 'startup' failed with an exception and will stop now: no key
+                [2030-01-01 00:00:00,000] activities.startup [ERROR   ] Activity 'startup' failed with an exception and will stop now: no key
                     bad.lua:1: no key
                         kopf.on_startup({ errors = 'permanent' }, function() error('no key') end)
                     stack traceback:

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kopf::{
     cluster::KubeCluster,
-    logic::resource::Resource,
+    logic::object::resource::Resource,
     ports::{Cluster as _, GroupFilter},
     settings::Settings,
 };

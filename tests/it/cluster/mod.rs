@@ -8,7 +8,7 @@ mod streams;
 
 pub(crate) use scripted::{Chunk, Reply, scripted};
 
-use kopf::logic::resource::Resource;
+use kopf::logic::object::resource::Resource;
 
 /// The resource of these tests.
 pub(crate) fn kopfexamples() -> Resource {

@@ -7,10 +7,8 @@ use futures::StreamExt as _;
 use kopf::{
     cluster::{ConnectOptions, KubeCluster},
     logic::{
-        object::ObjectRef,
-        posting::{self, Note},
-        reason::EventType,
-        resource::Resource,
+        background::posting::{self, Note},
+        object::{ObjectRef, reason::EventType, resource::Resource},
     },
     ports::{
         ApiError, Cluster as _, ErrorClass, GroupFilter, NewObject, PatchKind, PatchRequest,

@@ -9,7 +9,7 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use kopf::{
     cluster::KubeCluster,
-    logic::resource::Resource,
+    logic::object::resource::Resource,
     ports::{Cluster as _, ErrorClass, NewObject, PatchKind, PatchRequest},
     settings::Settings,
 };

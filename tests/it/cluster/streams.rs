@@ -52,7 +52,10 @@ async fn transcript_with(
             Ok(StreamEvent::Listed) => "listed".to_owned(),
             Ok(StreamEvent::Object(kind, object)) => {
                 let name = object.header().name.clone().unwrap_or_default();
-                format!("{} {name}", kind.map_or("-", kopf::logic::reason::EventType::as_str))
+                format!(
+                    "{} {name}",
+                    kind.map_or("-", kopf::logic::object::reason::EventType::as_str)
+                )
             }
             Err(error) => format!("{:?}", error.class),
         };
@@ -210,7 +213,7 @@ async fn a_streaming_list_that_breaks_off_begins_again() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_stream_lists_is_asked_for_lists_and_that_is_told_once() {
     for code in [400, 422] {
-        let log = LogCapture::of("kopf.watching");
+        let log = LogCapture::of("kopf.watch");
         let lists = vec![list(&["a"]), list(&["a"])];
         let watches = vec![Reply::status(code), lines(&[error(410)])];
         let told = transcript_with(streaming, lists, watches, 4).await;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use kopf::{
-    logic::{
+    logic::handlers::{
         declare::{Argument, Marker},
         handler::Kind,
     },
@@ -140,7 +140,7 @@ async fn a_version_alone_leaves_the_group_open_so_that_all_groups_are_read() {
 async fn all_of_a_category_are_watched_and_all_of_a_group_that_can_be() {
     let fruits = paths(&["/apis/fruits.dev/v1/apples", "/apis/fruits.dev/v1/pears"]);
     assert_eq!(watched(vec![], &[("category", "fruits")]).await, fruits);
-    let log = LogCapture::of("kopf.observation");
+    let log = LogCapture::of("kopf.discovery");
     let everything = |mut before: Vec<Argument>| {
         before.push(Argument::Marker(Marker::Everything));
         before
@@ -191,7 +191,7 @@ async fn patterns_that_match_no_namespace_are_told() {
             if disabled { vec!["app-*".into()] } else { vec!["app-*".into(), "other".into()] };
         let mut listener = Listener::new(Scope::Namespaces(patterns)).hears_events("kex");
         listener.settings.scanning.disabled = disabled;
-        let log = LogCapture::of("kopf.observation");
+        let log = LogCapture::of("kopf.discovery");
         let operator = listener.start(&env);
         pass(5).await;
         operator.end().await;

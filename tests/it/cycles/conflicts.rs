@@ -6,13 +6,14 @@ use std::{
 };
 
 use kopf::{
+    call::Invocation,
     logic::{
-        handler::Kind,
-        outcome::{Ended, Raised, RaisedKind},
-        patch::Transformation,
-        registry::Registry,
+        change::{patch::Transformation, registry::Registry},
+        handlers::{
+            handler::Kind,
+            outcome::{Ended, Raised, RaisedKind},
+        },
     },
-    ports::Invocation,
     settings::Settings,
     testing::{EXAMPLES, Environment, Fate, Link, object, pass},
 };

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use kopf::{
-    logic::{
+    call::Cause,
+    logic::handlers::{
         declare::Argument,
         handler::Kind,
         outcome::{Ended, Raised, RaisedKind},
     },
-    ports::Cause,
     reactor::Scope,
     settings::Settings,
     testing::{
@@ -83,7 +83,8 @@ async fn is_served(env: &Environment, operator: &Listening, name: &str) {
     assert!(heard.contains(&format!("daemon runs {name}")), "{heard:?}");
 }
 
-/// Returns how many requests one after the other it takes until the first handler is called, at a server that takes a second for each.
+/// Returns how many requests one after the other it takes until the first handler is called, at a server that takes a second for
+/// each.
 async fn round_trips(scope: Scope, settings: Settings, selector: &[&str]) -> u64 {
     let env = environment(&[examples(), cluster_peering("kopf.dev")]);
     env.create(namespace("ns1"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::{
-    logic::handler::Kind,
+    logic::handlers::handler::Kind,
     reactor::Scope,
     testing::{Environment, object, pass},
 };

@@ -5,15 +5,18 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
+    call::{Cause, Invocation, ObjectCause, ObjectDetail},
     logic::{
-        declare::Argument,
-        handler::{Handler, Kind},
-        outcome::Ended,
-        reason::EventType,
+        handlers::{
+            declare::Argument,
+            handler::{Handler, Kind},
+            outcome::Ended,
+        },
+        object::reason::EventType,
     },
-    ports::{Cause, HealthState, Invocation, ObjectCause, ObjectDetail},
     reactor::{Operator, Scope},
     settings::Settings,
+    telemetry::HealthState,
     testing::{CallLog, Environment, NativeScripts, Running, declared},
 };
 use tokio::time;

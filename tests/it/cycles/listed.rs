@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf::{
-    logic::{handler::Kind, outcome::Ended},
+    logic::handlers::{handler::Kind, outcome::Ended},
     settings::Settings,
     testing::{EXAMPLES, Environment, Link, handler_of_examples, object, pass},
 };

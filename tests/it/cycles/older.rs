@@ -10,8 +10,9 @@ use std::{
 
 use bytes::Bytes;
 use kopf::{
-    logic::{handler::Kind, outcome::Ended},
-    ports::{BoxFuture, Invocation},
+    call::Invocation,
+    logic::handlers::{handler::Kind, outcome::Ended},
+    ports::BoxFuture,
     settings::Settings,
     testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
 };
@@ -101,7 +102,7 @@ async fn an_older_event_does_not_end_the_pause_of_a_handler() {
     let (env, script) = (Environment::default(), Script::default());
     let is_first = AtomicBool::new(true);
     let later = move |_: &Invocation| {
-        use kopf::logic::outcome::{Raised, RaisedKind};
+        use kopf::logic::handlers::outcome::{Raised, RaisedKind};
         if !is_first.swap(false, Ordering::Relaxed) {
             return Ended::Returned(None);
         }

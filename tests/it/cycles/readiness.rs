@@ -5,15 +5,16 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
-    logic::{
+    call::{Cause, Invocation},
+    logic::handlers::{
         declare::Argument,
         function::Function,
         handler::{Callback, Handler, Kind},
         outcome::{Ended, Raised, RaisedKind},
     },
-    ports::{Cause, HealthState, Invocation},
     reactor::Operator,
     settings::Settings,
+    telemetry::HealthState,
     testing::{
         CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, declared, definition,
         object, pass,
@@ -166,7 +167,7 @@ async fn objects_that_are_not_indexed_wait_as_well() {
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_fails_holds_handlers_back_and_everybody_is_told() {
-    let log = LogCapture::of("kopf.indexing");
+    let log = LogCapture::of("kopf.indexes");
     let env = environment(&["a"], &["x"]);
     env.refuse(403, "GET", "/configmaps");
     let operator = Indexed::new(&["kopfexamples", "configmaps"]);

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use kopf::{
-    logic::{
+    call::Invocation,
+    logic::handlers::{
         handler::{ErrorsMode, Handler, Kind},
         outcome::{Ended, Raised, RaisedKind},
     },
-    ports::{BoxFuture, Invocation},
+    ports::BoxFuture,
     settings::Settings,
     testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
 };
@@ -246,7 +247,7 @@ async fn no_function_of_a_patch_of_a_recorded_handler_is_lost_with_the_process()
             body
         });
         script.handler((Kind::Create, "made"), move |invocation| {
-            let set = kopf::logic::patch::Transformation::Scripted(set.clone());
+            let set = kopf::logic::change::patch::Transformation::Scripted(set.clone());
             patch(invocation).lock().transformations.push(set);
             Ended::Returned(None)
         })

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures::{StreamExt as _, future, stream::BoxStream};
 use kopf::{
     cluster::KubeCluster,
-    logic::{handler::Kind, object::Object, resource::Resource},
+    logic::{
+        handlers::handler::Kind,
+        object::{Object, resource::Resource},
+    },
     ports::{
         Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Leadership,
         NewObject, PatchRequest, StreamEvent, StreamTarget,
@@ -125,7 +128,7 @@ async fn a_stream_that_ends_or_panics_is_red_and_begins_again_with_growing_pause
     for bug in [Bug::End, Bug::Panic, Bug::PanicAtStart] {
         let env = Environment::default();
         env.create(object("ns1", "a"));
-        let log = LogCapture::of("kopf.watching");
+        let log = LogCapture::of("kopf.watch");
         let shared = Arc::new(Mutex::new(bug));
         let listener = Listener::new(Scope::Cluster).hears_events("kopfexamples");
         let listener = listener.hears_examples("daemon", Kind::Daemon, Duration::ZERO);

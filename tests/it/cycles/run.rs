@@ -5,18 +5,19 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 
 use kopf::{
+    call::{Cause, Invocation, ObjectDetail},
     logic::{
+        background::stopping::StopReason,
+        change::{patch::Transformation, registry::Registry},
         configure,
-        declare::declare,
-        function::Function,
-        handler::{Category, Kind},
-        lifecycle::Lifecycle,
-        outcome::Ended,
-        patch::Transformation,
-        registry::Registry,
-        stopping::StopReason,
+        handlers::{
+            declare::declare,
+            function::Function,
+            handler::{Category, Kind},
+            lifecycle::Lifecycle,
+            outcome::Ended,
+        },
     },
-    ports::{Cause, Invocation, ObjectDetail},
     reactor::Operator,
     settings::{DiffBaseStorage, ProgressStorage, Settings},
     testing::{
@@ -366,7 +367,7 @@ impl Actor {
             };
             match &cause.detail {
                 ObjectDetail::Watch(kind) => {
-                    call["type"] = kind.map(kopf::logic::reason::EventType::as_str).into();
+                    call["type"] = kind.map(kopf::logic::object::reason::EventType::as_str).into();
                 }
                 ObjectDetail::Change(change) => {
                     call["reason"] = change.reason.as_str().into();
@@ -385,7 +386,7 @@ impl Actor {
 
 /// All indexes as the vectors write them.
 fn indexes(invocation: &Invocation) -> Value {
-    let index = |it: &kopf::ports::Index| {
+    let index = |it: &kopf::call::Index| {
         let mut stores = Vec::new();
         for (key, values) in it.keys().filter_map(|key| Some((key.to_value(), it.get(&key)?))) {
             let mut values = values.iter().map(|it| Value::clone(it)).collect::<Vec<_>>();

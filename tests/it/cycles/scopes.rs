@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::{
-    logic::{
+    logic::handlers::{
         declare::{Argument, Marker},
         handler::{Callback, Kind},
         outcome::{Raised, RaisedKind},
@@ -44,7 +44,7 @@ async fn a_namespace_is_served_until_nothing_in_it_blocks_its_end() {
     let held = json!({ "name": "ns1", "finalizers": ["kopf.dev/test"] });
     let held = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": held });
     env.create(held);
-    let log = LogCapture::of("kopf.observation");
+    let log = LogCapture::of("kopf.discovery");
     let operator = Listener::new(namespaces(&["ns*"])).hears_events("kopfexamples").start(&env);
     pass(1).await;
     let ending = |status: &str| {
@@ -81,7 +81,7 @@ async fn without_the_right_to_list_namespaces_exact_names_are_served_at_once() {
     // As with Kubernetes' own defaults: attempts would take a minute.
     let mut listener = Listener::new(namespaces(&["ns1", "ns2", "other-*"]));
     listener.settings.networking.error_backoffs = vec![Duration::from_secs(10); 6];
-    let log = LogCapture::of("kopf.observation");
+    let log = LogCapture::of("kopf.discovery");
     let operator = listener.hears_events("kopfexamples").start(&env);
     pass(1).await;
     assert_eq!(operator.heard(), ["kopfexamples listed a"]);
@@ -198,7 +198,7 @@ async fn a_dead_api_group_costs_its_own_resources_until_it_answers() {
     }));
     env.create(object("ns1", "a"));
     env.refuse(503, "GET", "/apis/dead.dev/v1");
-    let log = LogCapture::of("kopf.observation");
+    let log = LogCapture::of("kopf.discovery");
     let operator = Listener::new(Scope::Cluster)
         .hears_events("kopfexamples")
         .hears_events("ghosts")
@@ -243,7 +243,7 @@ async fn only_the_groups_that_are_named_are_read_and_after_a_change_only_its_own
 async fn a_name_that_becomes_ambiguous_is_not_served_whatever_happens_next() {
     let env = environment(Vec::new());
     env.create(definition("a.dev"));
-    let log = LogCapture::of("kopf.observation");
+    let log = LogCapture::of("kopf.discovery");
     let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
     pass(5).await;
     assert_eq!(watches(&env, "/a.dev/v1/kopfexamples"), 1);
@@ -342,7 +342,7 @@ async fn functions_choose_among_all_resources_and_are_asked_once_for_each() {
         Ok(resource.group == "kopf.dev")
     });
     let selector = vec![Argument::Callback(Callback::Function(function))];
-    let log = LogCapture::of("kopf.observation");
+    let log = LogCapture::of("kopf.discovery");
     let operator =
         listener.hears(("chosen", Kind::Event), selector, &[], Duration::ZERO).start(&env);
     pass(1).await;
@@ -368,7 +368,7 @@ async fn server_side_selectors_are_sent_with_lists_and_watches_also_for_what_the
     watching.label_selectors.insert("*".into(), "b=1".into());
     watching.label_selectors.insert("kopf.dev/v1/kopfexamples".into(), "a=1".into());
     watching.field_selectors.insert("kex/y/z/w".into(), "x=1".into());
-    let log = LogCapture::of("kopf.observation");
+    let log = LogCapture::of("kopf.discovery");
     let operator = listener.start(&env);
     pass(1).await;
     operator.end().await;

@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    logic::{
+    call::{Cause, Invocation, ObjectCause, ObjectDetail, SharedPatch},
+    logic::handlers::{
         handler::{Handler, Kind},
         outcome::Ended,
     },
-    ports::{BoxFuture, Cause, Invocation, ObjectCause, ObjectDetail, SharedPatch},
+    ports::BoxFuture,
     reactor::Operator,
     settings::Settings,
     testing::{

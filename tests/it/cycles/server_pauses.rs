@@ -1,7 +1,7 @@
 //! A server that asks to wait (`Retry-After`): newer events of the object are not held up by it, and the server is not hammered.
 
 use kopf::{
-    logic::handler::Kind,
+    logic::handlers::handler::Kind,
     settings::Settings,
     testing::{EXAMPLES, Environment, Link, object, pass},
 };
@@ -73,8 +73,9 @@ async fn a_deletion_ends_a_pause_that_the_server_asks_for_without_a_request() {
 #[tokio::test(start_paused = true)]
 async fn our_own_requests_do_not_end_a_pause_that_the_server_asks_for() {
     let (env, script) = (super::script::with_status(), Script::default());
-    let result =
-        |_: &kopf::ports::Invocation| kopf::logic::outcome::Ended::Returned(Some(json!(1)));
+    let result = |_: &kopf::call::Invocation| {
+        kopf::logic::handlers::outcome::Ended::Returned(Some(json!(1)))
+    };
     let handlers = vec![script.handler((Kind::Create, "made"), result)];
     let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
     // The status is accepted, and comes back as an event; the records are not.

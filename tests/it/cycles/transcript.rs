@@ -252,6 +252,6 @@ pub(crate) fn times(entries: &[Value]) -> Vec<f64> {
 }
 
 /// A diff as the vectors write it.
-pub(super) fn diff(diff: &kopf::logic::diff::Diff) -> Value {
+pub(super) fn diff(diff: &kopf::logic::object::diff::Diff) -> Value {
     diff.iter().map(|it| json!([it.operation.as_str(), it.field, it.old, it.new])).collect()
 }

@@ -7,7 +7,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use kopf::{
-    logic::{
+    logic::handlers::{
         declare::Argument,
         handler::{Handler, Kind},
         outcome::Ended,

@@ -3,7 +3,8 @@
 //! Needs `ENVTEST`: a script that starts a control plane and prints `export KUBECONFIG=…` and `export
 //! KUBEBUILDER_ASSETS=…`, with a script `down` beside it that stops it. `KUBEBUILDER_ASSETS` alone, a directory with etcd,
 //! kube-apiserver and kubectl, is served by our own such script. Without both, each test says that it is skipped.
-//! `KOPF_PYTHON`, a Python with Kopf and `kubernetes_asyncio`, is needed for the exchange and the migration only. `scripts/e2e` sets all of it up.
+//! `KOPF_PYTHON`, a Python with Kopf and `kubernetes_asyncio`, is needed for the exchange and the migration only. `scripts/e2e`
+//! sets all of it up.
 //!
 //! All tests share one server and have a namespace each. They wait for conditions, with a deadline, and never just wait.
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use kopf::{
+    call::{Children, Scripts as _},
     logic::{
-        filters::Question,
-        handler::{Callback, Handler, InitialDelay},
-        outcome::Ended,
-        patch::Transformation,
+        change::{filters::Question, patch::Transformation},
+        handlers::{
+            handler::{Callback, Handler, InitialDelay},
+            outcome::Ended,
+        },
     },
-    ports::{Children, Scripts as _},
     scripting::{Placement, Source},
 };
 use serde_json::{Value, json};

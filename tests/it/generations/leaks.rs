@@ -8,8 +8,8 @@ use std::{
 };
 
 use kopf::{
-    logic::handler::Handler,
-    ports::{Children, Invocation, Scripts as _},
+    call::{Children, Invocation, Scripts as _},
+    logic::handlers::handler::Handler,
     scripting::{Placement, Source},
 };
 use serde_json::json;

@@ -12,11 +12,11 @@ use std::{
 };
 
 use kopf::{
-    logic::{
+    call::{Children, Invocation, Scripts as _, SharedPatch},
+    logic::handlers::{
         handler::Handler,
         outcome::{Ended, Raised},
     },
-    ports::{Children, Invocation, Scripts as _, SharedPatch},
     scripting::{LoadError, Placement, Prepared, ScriptHost, Source},
     testing,
 };

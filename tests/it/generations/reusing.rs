@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use kopf::scripting::{Modules, Placement, Source};
+use kopf::{
+    call::Scripts as _,
+    scripting::{Modules, Placement, Source},
+    settings::Settings,
+};
 use serde_json::json;
 use tokio::time::{Duration, Instant};
 
 use super::{Both, Stage, run_paused};
-use kopf::ports::Scripts as _;
-use kopf::settings::Settings;
 
 /// Counts its calls, so that one can tell whether it was loaded again.
 const COUNTING: Both = Both {

@@ -7,9 +7,9 @@ use http_body_util::BodyExt as _;
 use kopf::{
     cluster::{ConnectOptions, Dial, KubeCluster},
     features::probes::{Endpoint, Routes},
-    ports::Health,
     reactor::{self, Connecting, Failure, Operator},
     scripting::{Placement, Source, Terms},
+    telemetry::Health,
     testing::{EXAMPLES, Environment, Fate, Link, Running, examples, object, run_paused},
 };
 use kopf_apiserver::{ApiServer, ResponseBody};

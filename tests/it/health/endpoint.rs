@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kopf::{
     features::probes::{Endpoint, Listener, Routes},
-    ports::{Health, HealthState},
+    telemetry::{Health, HealthState},
     testing::LogCapture,
 };
 use tokio::{

@@ -1,7 +1,7 @@
 //! Credentials of scripts: priorities, rejections, expirations.
 
 use expect_test::expect;
-use kopf::ports::HealthState;
+use kopf::telemetry::HealthState;
 
 use super::cluster::{Cluster, in_both};
 
@@ -248,9 +248,12 @@ fn native_logins_are_names_and_nothing_where_there_is_nothing() {
             let mut all = Vec::new();
             for (kubeconfig, service_account) in [(true, true), (true, false), (false, false)] {
                 let logins = NativeLogins { kubeconfig, service_account };
-                let results =
-                    super::probes::ask(source.clone(), kopf::logic::handler::Kind::Login, logins)
-                        .await;
+                let results = super::probes::ask(
+                    source.clone(),
+                    kopf::logic::handlers::handler::Kind::Login,
+                    logins,
+                )
+                .await;
                 all.push(serde_json::to_string(&results.expect("results")).expect("JSON"));
             }
             all.join("\n")

@@ -5,11 +5,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use expect_test::expect;
 use http::Method;
 use kopf::{
+    call::{Current, LiveGeneration, Memo},
     features::probes::{CountedScripts, Liveness, Routes},
     handling::activities::{ActivityError, RepeatedActivity},
-    logic::{generation::Generation, handler::Kind, registry::Registry},
-    ports::{Clock, Current, Health, LiveGeneration, Memo, NativeLogins},
+    logic::{change::registry::Registry, generation::Generation, handlers::handler::Kind},
+    ports::{Clock, NativeLogins},
     scripting::{Placement, ScriptHost, Source},
+    telemetry::Health,
 };
 use serde_json::Value;
 

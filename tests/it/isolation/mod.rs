@@ -11,7 +11,7 @@ mod selectors;
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    logic::{generation::Generation, registry::Registry},
+    logic::{change::registry::Registry, generation::Generation},
     scripting::{Placement, ScriptHost, Source, Terms},
     testing::{self, Answer, EXAMPLES, Environment, LogCapture, Running, object, run_paused},
 };

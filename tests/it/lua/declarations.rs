@@ -2,7 +2,7 @@
 #![expect(clippy::needless_raw_string_hashes, reason = "expect_test writes its snapshots so")]
 
 use expect_test::{Expect, expect};
-use kopf::logic::handler::{Criterion, Kind};
+use kopf::logic::handlers::handler::{Criterion, Kind};
 
 use super::{load, load_error, run_paused};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use kopf::logic::outcome::RaisedKind;
+use kopf::logic::handlers::outcome::RaisedKind;
 use serde_json::json;
 
 use super::{eval, load, run, run_paused};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use kopf::{
+    call::{CallServices, Indexes},
     logic::{
-        indexing::{Contribution, Key, Owner},
+        background::indexing::{Contribution, Key, Owner},
+        handlers::outcome::Ended,
         object::Header,
-        outcome::Ended,
     },
-    ports::{CallServices, Indexes},
 };
 use serde_json::{Value, json};
 

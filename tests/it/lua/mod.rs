@@ -15,20 +15,24 @@ pub(crate) use kopf::testing::run_paused;
 
 use bytes::Bytes;
 use kopf::{
-    logic::{
-        diff::{DiffItem, Operation},
-        function::{Function, ScriptId},
-        handler::Handler,
-        object::{Object, ObjectRef},
-        outcome::{Ended, Raised},
-        patch::Patch,
-        reason::Reason,
-        resource::Resource,
-    },
-    ports::{
+    call::{
         ActivityCause, Attempt, BackgroundCause, CallServices, Cause, ChangeCause, Invocation,
         LiveObject, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
         Stopped,
+    },
+    logic::{
+        change::patch::Patch,
+        handlers::{
+            function::{Function, ScriptId},
+            handler::Handler,
+            outcome::{Ended, Raised},
+        },
+        object::{
+            Object, ObjectRef,
+            diff::{DiffItem, Operation},
+            reason::Reason,
+            resource::Resource,
+        },
     },
     scripting::{LoadError, Placement, ScriptHost, Source, Terms},
     settings::Settings,

@@ -3,10 +3,11 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use kopf::{
-    logic::outcome::{Ended, RaisedKind},
-    ports::{RestartLabels, Scripts as _, SharedPatch},
+    call::{Scripts as _, SharedPatch},
+    logic::handlers::outcome::{Ended, RaisedKind},
     scripting::{Modules, Placement, Source, Terms},
     settings::Settings,
+    telemetry::RestartLabels,
 };
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    logic::{object::Object, outcome::Ended, stopping::StopReason},
-    ports::{LiveObject, Scripts as _, Stopped},
+    call::{LiveObject, Scripts as _, Stopped},
+    logic::{background::stopping::StopReason, handlers::outcome::Ended, object::Object},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{eval, load, run, run_paused, sample};
 use kopf::{
-    logic::outcome::Ended,
-    ports::{Scripts as _, SharedPatch},
+    call::{Scripts as _, SharedPatch},
+    logic::handlers::outcome::Ended,
 };
 
 #[test]
@@ -218,7 +218,8 @@ fn a_transformation_changes_only_what_it_touches() {
         )
         .await;
         let patch = script.call("update").await.patch;
-        let [kopf::logic::patch::Transformation::Scripted(function)] = &patch.transformations[..]
+        let [kopf::logic::change::patch::Transformation::Scripted(function)] =
+            &patch.transformations[..]
         else {
             panic!("{patch:?}")
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{eval, load, run, run_paused};
-use kopf::{logic::outcome::Ended, ports::Scripts as _};
+use kopf::{call::Scripts as _, logic::handlers::outcome::Ended};
 
 #[test]
 fn a_patch_creates_levels_on_the_way() {

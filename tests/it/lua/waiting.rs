@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use kopf::ports::{Scripts as _, SharedPatch};
+use kopf::{
+    call::{Scripts as _, SharedPatch},
+    logic::{change::filters::Question, handlers::outcome::Ended},
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{eval, load, run, run_paused, sample};
-use kopf::logic::{filters::Question, outcome::Ended};
 
 #[test]
 fn handlers_sleep_side_by_side() {
@@ -75,9 +77,9 @@ fn filters_are_asked_about_a_value_or_the_object() {
         )
         .await;
         let handler = script.handler("update");
-        let kopf::logic::handler::Criterion::Callback(kopf::logic::handler::Callback::Function(
-            function,
-        )) = &handler.filters.labels[0].1
+        let kopf::logic::handlers::handler::Criterion::Callback(
+            kopf::logic::handlers::handler::Callback::Function(function),
+        ) = &handler.filters.labels[0].1
         else {
             panic!("a function")
         };

@@ -4,12 +4,12 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 
 pub(super) use kopf::testing::{EXAMPLES, cluster_peering};
 use kopf::{
-    logic::{
+    call::{Cause, Invocation},
+    logic::handlers::{
         declare::Argument,
         handler::{Handler, Kind},
         outcome::Ended,
     },
-    ports::{Cause, Invocation},
     reactor::{Failure, Operator, Scope},
     settings::Settings,
     testing::{

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use kopf::{
-    logic::handler::Kind,
-    ports::HealthState,
+    logic::handlers::handler::Kind,
     reactor::Failure,
+    telemetry::HealthState,
     testing::{Fate, pass},
 };
 use serde_json::{Value, json};

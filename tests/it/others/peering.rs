@@ -191,7 +191,7 @@ async fn a_freeze_pauses_until_it_is_lifted_or_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_not_resumed_twice_after_a_pause() {
-    use kopf::logic::handler::Kind;
+    use kopf::logic::handlers::handler::Kind;
     let env = cluster();
     env.create("one");
     let operator = env.start(Plan::new("op").with(&[Kind::Create, Kind::Resume]));
@@ -434,7 +434,7 @@ async fn a_record_that_somebody_removes_is_written_again() {
 async fn operators_with_shards_share_the_work() {
     let env = cluster();
     let start = |name: &'static str, shard: &str| {
-        let mut plan = Plan::new(name).with(&[kopf::logic::handler::Kind::Event]);
+        let mut plan = Plan::new(name).with(&[kopf::logic::handlers::handler::Kind::Event]);
         plan.settings.watching.shard_selectors.insert("*".into(), shard.into());
         env.start(plan)
     };
@@ -458,7 +458,7 @@ async fn operators_with_shards_share_the_work() {
 
 #[tokio::test(start_paused = true)]
 async fn daemons_are_stopped_in_a_pause_and_start_again() {
-    use kopf::logic::handler::Kind;
+    use kopf::logic::handlers::handler::Kind;
     let env = cluster();
     env.create("one");
     let operator = env.start(Plan::new("op").with(&[Kind::Daemon]));

@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use kopf::{
+    call::{Current, LiveGeneration, Memo},
     handling::activities::RepeatedActivity,
-    logic::{generation::Generation, handler::Kind, outcome::Ended, registry::Registry},
-    ports::{Clock, Current, LiveGeneration, Memo, Rejection},
+    logic::{
+        change::registry::Registry,
+        generation::Generation,
+        handlers::{handler::Kind, outcome::Ended},
+    },
+    ports::{Clock, Rejection},
     reactor::Operator,
     settings::Settings,
     testing::{self, NativeScripts, declared},

@@ -1,6 +1,6 @@
 //! Daemons and timers: who goes on, who starts again, who must go.
 
-use kopf::logic::handler::Kind;
+use kopf::logic::handlers::handler::Kind;
 
 use super::edited::{Does, EXAMPLES, Edited, environment, object, on, pass};
 

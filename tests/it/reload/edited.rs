@@ -9,16 +9,18 @@ use std::{
 use futures::future::BoxFuture;
 pub(super) use kopf::testing::{EXAMPLES, pass};
 use kopf::{
+    call::{Cause, Invocation},
     logic::{
-        declare::Argument,
-        function::Owner,
+        change::registry::Registry,
         generation::Generation,
-        handler::{Callback, Handler, Kind},
-        lifecycle::Chooser,
-        outcome::{Ended, Raised, RaisedKind},
-        registry::Registry,
+        handlers::{
+            declare::Argument,
+            function::Owner,
+            handler::{Callback, Handler, Kind},
+            lifecycle::Chooser,
+            outcome::{Ended, Raised, RaisedKind},
+        },
     },
-    ports::{Cause, Invocation},
     reactor::Operator,
     settings::Settings,
     testing::{

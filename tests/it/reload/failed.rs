@@ -1,7 +1,7 @@
 //! A handler that has failed for good is called again when it was edited: fixing the script fixes the objects.
 
 use kopf::{
-    logic::handler::Kind,
+    logic::handlers::handler::Kind,
     settings::{RetryFailed, Settings},
 };
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf::{logic::handler::Kind, ports::HealthState};
+use kopf::{logic::handlers::handler::Kind, telemetry::HealthState};
 use kopf_apiserver::{Effect, Fault};
 
 use super::edited::{Does, EXAMPLES, Edited, Line, OTHERS, environment, object, on, pass};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kopf::logic::handler::Kind;
+use kopf::logic::handlers::handler::Kind;
 use kopf_apiserver::{Effect, Fault};
 
 use super::edited::{Does, EXAMPLES, Edited, Line, environment, on, pass};

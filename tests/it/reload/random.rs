@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use fastrand::Rng;
-use kopf::{logic::handler::Kind, testing::run_paused};
+use kopf::{logic::handlers::handler::Kind, testing::run_paused};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 

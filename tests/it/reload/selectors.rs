@@ -1,7 +1,7 @@
 //! Functions that choose resources: who is asked again, and what becomes of an edit that breaks one.
 
 use kopf::{
-    logic::handler::Kind,
+    logic::handlers::handler::Kind,
     ports::Rejection,
     testing::{self, Environment},
 };

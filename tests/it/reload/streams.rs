@@ -1,7 +1,7 @@
 //! What a swap asks of the cluster, and whom it calls.
 
 use kopf::{
-    logic::{
+    logic::handlers::{
         handler::Kind,
         lifecycle::{Chooser, Lifecycle},
     },

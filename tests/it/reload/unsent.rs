@@ -1,7 +1,7 @@
 //! What becomes of changes that the server has not accepted when the handler that wants them is edited.
 
 use kopf::{
-    logic::{handler::Kind, lifecycle::Lifecycle},
+    logic::handlers::{handler::Kind, lifecycle::Lifecycle},
     reactor::Operator,
 };
 use serde_json::{Value, json};

@@ -3,13 +3,14 @@
 use std::{path::PathBuf, sync::Arc};
 
 use kopf::{
-    cli::{
-        reload::{self, Parts, Reloading},
-        sources::{Attempt, Files, Sources},
-    },
-    logic::{generation::Changes, registry::Registry},
-    ports::{Candidate, Clock, Health, Rejection},
+    logic::{change::registry::Registry, generation::Changes},
+    ports::{Candidate, Clock, Rejection},
     scripting::{Placement, ScriptHost},
+    sources::{
+        Attempt, Files, Sources,
+        reload::{self, Parts, Reloading},
+    },
+    telemetry::Health,
 };
 use tokio::{
     sync::mpsc,
@@ -129,7 +130,7 @@ async fn a_broken_edit_is_refused_and_the_next_good_one_is_taken() {
     stage.edit("a.lua", "kopf.on_create('kopfexamples',");
     stage.until_says("generation 1 since 2").await;
     stage.until_says("; the last edit was rejected: ops/a.lua:1: ").await;
-    let rejected = kopf::ports::ReloadLabels { result: "rejected" };
+    let rejected = kopf::telemetry::ReloadLabels { result: "rejected" };
     let metrics = stage.health.metrics().clone();
     assert_eq!(metrics.reloads.get_or_create(&rejected).get(), 1);
     stage.edit("a.lua", &script("two"));

@@ -1,13 +1,10 @@
 //! `ConfigMap`s through the API, on the embedded server.
 
 use kopf::{
-    cli::{
-        options::MapOption,
-        report::Report,
-        sources::{Files, Maps, Sources},
-    },
+    cli::report::Report,
     cluster::KubeCluster,
     settings::Settings,
+    sources::{Files, MapOption, Maps, Problem, Sources},
     testing,
 };
 use kopf_apiserver::{ApiServer, Effect, Fault};
@@ -34,7 +31,7 @@ fn named(name: &str) -> MapOption {
     MapOption::Named { namespace: Some("default".into()), name: name.into() }
 }
 
-async fn open(server: &ApiServer, options: &[MapOption]) -> Result<Maps, Report> {
+async fn open(server: &ApiServer, options: &[MapOption]) -> Result<Maps, Problem> {
     let cluster = KubeCluster::over(testing::client(server), std::sync::Arc::default());
     Maps::open(&cluster, options, &Settings::default()).await
 }

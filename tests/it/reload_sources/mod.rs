@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use kopf::cli::sources::{Attempt, Files, Maps, Snapshot, Sources};
+use kopf::sources::{Attempt, Files, Maps, Snapshot, Sources};
 use tokio::time::timeout;
 
 /// The longest that anything may take, as the machine may be busy.

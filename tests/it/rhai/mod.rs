@@ -4,21 +4,22 @@ mod workers;
 
 use std::{sync::Arc, time::Duration};
 
-use kopf::{
-    logic::{
-        function::Function,
-        handler::Handler,
-        outcome::{Ended, RaisedKind},
-        patch::Transformation,
-    },
-    ports::{Invocation, Memo, Scripts as _, SharedPatch},
-    scripting::{Placement, ScriptHost, Source},
-    testing,
-};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use kopf::testing::run_paused;
+use kopf::{
+    call::{Invocation, Memo, Scripts as _, SharedPatch},
+    logic::{
+        change::patch::Transformation,
+        handlers::{
+            function::Function,
+            handler::Handler,
+            outcome::{Ended, RaisedKind},
+        },
+    },
+    scripting::{Placement, ScriptHost, Source},
+    testing::{self, run_paused},
+};
 
 /// Loaded scripts, one object, one memo.
 struct Operator {

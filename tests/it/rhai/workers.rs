@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use futures::future;
-use kopf::ports::Scripts as _;
-use kopf::scripting::Placement;
-use kopf::settings::Settings;
+use kopf::{call::Scripts as _, scripting::Placement, settings::Settings};
 use tokio::time::Instant;
 
 use super::{Operator, run_paused};

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
+    call::{CallServices, Children, Indexes, Invocation, Memo, Scripts as _, SharedPatch},
     logic::{
-        indexing::{Contribution, Owner},
+        background::indexing::{Contribution, Owner},
+        handlers::outcome::{Ended, Outcome, Raised},
         object::Header,
-        outcome::{Ended, Outcome, Raised},
     },
-    ports::{CallServices, Children, Indexes, Invocation, Memo, Scripts as _, SharedPatch},
     scripting::{Placement, Source, Terms},
     settings::Settings,
 };

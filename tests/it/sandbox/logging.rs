@@ -1,6 +1,6 @@
 //! Lines of the log have a bound, the same in both languages.
 
-use kopf::{logic::outcome::Ended, testing::LogCapture};
+use kopf::{logic::handlers::outcome::Ended, testing::LogCapture};
 
 use super::counting::in_both;
 use crate::lua::Script;

@@ -8,10 +8,11 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use kopf::{
     features::probes::{Listener, Routes},
-    ports::{Clock, Health},
+    ports::Clock,
     reactor::Operator,
     scripting::{Placement, Source, Terms},
     settings::Settings,
+    telemetry::Health,
     testing::{self, EXAMPLES, Environment, Running, object},
 };
 use kopf_apiserver::ApiServer;

@@ -13,11 +13,11 @@ use std::{
 };
 
 use kopf::{
-    logic::{
+    call::{Scripts as _, SharedPatch},
+    logic::handlers::{
         function::ScriptId,
         outcome::{Ended, RaisedKind},
     },
-    ports::{Scripts as _, SharedPatch},
     scripting::{Modules, Placement, Source, Terms},
     settings::{Sandbox, Settings},
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use kopf::{
-    logic::{generation::Generation, registry::Registry},
+    logic::{change::registry::Registry, generation::Generation},
     reactor::Operator,
     scripting::{Prepared, ScriptHost, Source},
     settings::Settings,

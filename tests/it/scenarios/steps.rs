@@ -9,7 +9,7 @@ use std::{
 };
 
 use kopf::{
-    logic::grants::{Grants, Permission},
+    logic::access::grants::{Grants, Permission},
     scripting::{Modules, Placement, Source, Terms},
 };
 use serde::Deserialize;

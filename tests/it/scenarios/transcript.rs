@@ -1,8 +1,8 @@
 //! What is seen of a scenario, in order: steps of the user, lines of the log, PATCH requests, Kubernetes events,
 //! and the objects at the end.
 //!
-//! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only that there is one is written down. The stored essence is
-//! shortened: no script has a part in it.
+//! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only that
+//! there is one is written down. The stored essence is shortened: no script has a part in it.
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 

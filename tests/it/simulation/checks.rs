@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use kopf::{
-    ports::HealthState,
+    telemetry::HealthState,
     testing::{EXAMPLES, Running, pass},
 };
 use serde_json::Value;

@@ -116,8 +116,8 @@ impl Place {
     }
 }
 
-/// One decision: the name of the place, and how often it was asked before. The same in each run of a seed, also when other faults are
-/// left out.
+/// One decision: the name of the place, and how often it was asked before. The same in each run of a seed, also when other faults
+/// are left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     /// A fault.

@@ -435,8 +435,8 @@ impl Inner {
     }
 
     /// Counts the calls of a handler for one cause. There may be one, one more for each failure of its own, and one more for each
-    /// fault since the first call that can cost a call: the end of a process, a rejected request that changes the object, or an edit
-    /// of the scripts, which drops what the server has not accepted of the edited handlers.
+    /// fault since the first call that can cost a call: the end of a process, a rejected request that changes the object, or an
+    /// edit of the scripts, which drops what the server has not accepted of the edited handlers.
     /// Whatever else goes wrong with requests, responses, watches and lists must not cost any.
     fn count(&mut self, (id, uid, cause): (&str, &str, u64), is_ending: u64) {
         let ends = u64::try_from(self.ends.len()).expect("a small number");

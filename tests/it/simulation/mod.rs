@@ -1,9 +1,9 @@
 //! The whole operator in a world where everything goes wrong, from a seed: what it must do in spite of it.
 //!
-//! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in `natives.rs`
-//! or scripts. `faults.rs` decides which request or watch line meets which fault; `wire.rs` and `lines.rs` carry it out. `history.rs`
-//! checks each call against what the server has stored at that moment, `checks.rs` the end. `report.rs` shrinks what fails.
-//! `mutants.rs` has bugs that must be found.
+//! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in
+//! `natives.rs` or scripts. `faults.rs` decides which request or watch line meets which fault; `wire.rs` and `lines.rs` carry it
+//! out. `history.rs` checks each call against what the server has stored at that moment, `checks.rs` the end. `report.rs` shrinks
+//! what fails. `mutants.rs` has bugs that must be found.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "each place carries out its own kinds of faults and actions"

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf::{
+    call::{Cause, Invocation, ObjectCause},
     logic::{
-        conditions::{Change, Condition, Status},
-        declare::{Argument, Declaration},
-        handler::{Handler, Kind},
-        outcome::{Ended, Raised, RaisedKind},
-        patch::Transformation,
+        change::patch::Transformation,
+        handlers::{
+            declare::{Argument, Declaration},
+            handler::{Handler, Kind},
+            outcome::{Ended, Raised, RaisedKind},
+        },
+        object::conditions::{Change, Condition, Status},
     },
-    ports::{Cause, Clock, Invocation, ObjectCause},
+    ports::Clock,
     testing::{NativeScripts, OnDrop, declared},
 };
 use serde_json::{Map, Value, json};

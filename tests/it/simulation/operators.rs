@@ -10,8 +10,13 @@ use std::{
 };
 
 use kopf::{
-    logic::{generation::Generation, handler::Handler, lifecycle::Lifecycle, registry::Registry},
-    ports::{Candidate, Scripts},
+    call::Scripts,
+    logic::{
+        change::registry::Registry,
+        generation::Generation,
+        handlers::{handler::Handler, lifecycle::Lifecycle},
+    },
+    ports::Candidate,
     reactor::{Connect, Failure, Operator},
     scripting::{Placement, Prepared, ScriptHost},
     settings::Settings,

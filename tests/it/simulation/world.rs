@@ -7,7 +7,7 @@ use std::{
 };
 
 use kopf::{
-    logic::lifecycle::Lifecycle,
+    logic::handlers::lifecycle::Lifecycle,
     ports::{Clock, Steps},
     testing::{self, BASE, EXAMPLES, Environment, cluster_peering, definition, examples, object},
 };

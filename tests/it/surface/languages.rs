@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
 use kopf::{
-    logic::outcome::Ended,
-    ports::{Scripts as _, SharedPatch},
+    call::{Scripts as _, SharedPatch},
+    logic::handlers::outcome::Ended,
     scripting::{
         Placement, ScriptHost, Source,
         surface::{Item, Language, Parameter, Shape, Spoken, Surface},

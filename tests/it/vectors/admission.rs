@@ -3,24 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use kopf::{
-    features::admission::{AdmissionHandlers, OperatorReviewer},
-    logic::{
-        admission::configuration::{self, ClientConfig, Endpoint, Extent, Service},
-        filters::Question,
-        function::Function,
-        handler::Handler,
-        outcome::{Ended, Raised, RaisedKind},
-        patch::Transformation,
-        registry::ResourceHandlers,
-        resource::Resource,
-    },
-    ports::{
-        BoxFuture, Cause, Clock, Invocation, LiveGeneration, Memo, ObjectCause, ObjectDetail,
-        ReviewClient, ReviewRequest, Reviewer, Scripts,
-    },
-    settings::Execution,
+use kopf::call::{Cause, Invocation, LiveGeneration, Memo, ObjectCause, ObjectDetail, Scripts};
+use kopf::features::admission::{AdmissionHandlers, OperatorReviewer};
+use kopf::logic::admission::configuration::{self, ClientConfig, Endpoint, Extent, Service};
+use kopf::logic::handlers::outcome::{Ended, Raised, RaisedKind};
+use kopf::logic::object::resource::Resource;
+use kopf::logic::{
+    change::{filters::Question, patch::Transformation, registry::ResourceHandlers},
+    handlers::{function::Function, handler::Handler},
 };
+use kopf::ports::{BoxFuture, Clock, ReviewClient, ReviewRequest, Reviewer};
+use kopf::settings::Execution;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use kopf::logic::{
-    declare::{Argument, Declaration, DeclareError, Marker, declare},
-    filters::Question,
-    function::{Function, ScriptId},
-    handler::{Callback, Handler, Kind},
-    outcome::{Ended, Raised, RaisedKind},
-    resource::Resource,
+    change::filters::Question,
+    handlers::{
+        declare::{Argument, Declaration, DeclareError, Marker, declare},
+        function::{Function, ScriptId},
+        handler::{Callback, Handler, Kind},
+        outcome::{Ended, Raised, RaisedKind},
+    },
+    object::resource::Resource,
 };
 use serde_json::{Map, Value};
 

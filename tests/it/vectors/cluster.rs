@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use http::Request;
 use kopf::{
     cluster::KubeCluster,
-    logic::reason::EventType,
+    logic::object::reason::EventType,
     ports::{ApiError, Cluster as _, ErrorClass, StreamEvent, StreamTarget},
     settings::{Selectors, Settings},
     testing::{LogCapture, run_paused},
@@ -48,7 +48,7 @@ async fn check_retries(vector: &Vector) -> Result<(), String> {
         seen.push(start.elapsed());
         reply(&replies[(seen.len() - 1).min(replies.len() - 1)])
     });
-    let log = LogCapture::of("kopf.networking");
+    let log = LogCapture::of("kopf.client");
     let result = KubeCluster::over(client, Arc::new(settings)).list(&kopfexamples(), None).await;
     let times = times.lock().clone();
     let sleeps: Vec<_> = times.windows(2).map(|it| it[1].saturating_sub(it[0]).as_secs()).collect();
@@ -133,7 +133,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
         settings: Arc::clone(&settings),
         restrictions: None,
     };
-    let log = LogCapture::of("kopf.watching");
+    let log = LogCapture::of("kopf.watch");
     let start = Instant::now();
     let mut stream = KubeCluster::over(client, settings).stream(target);
     let (mut events, mut raised) = (Vec::new(), Value::Null);

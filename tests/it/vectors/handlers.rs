@@ -3,20 +3,26 @@
 use std::sync::Arc;
 
 use kopf::logic::{
-    cause::Change,
-    declare::{Argument, declare, declare_sub},
-    diff::{DiffItem, Operation},
-    filters::{self, Answers, Subject},
-    function::Function,
-    handler::{Handler, Kind},
-    lifecycle::Lifecycle,
-    object::Object,
-    outcome::{self, Effort, LogLevel, LogLine, Outcome},
-    reason::Reason,
-    registry::ResourceHandlers,
-    resource::Resource,
-    selection::{self, AdmissionRequest, Certainty, OpenQuestion},
-    selector::{AnyName, Selector},
+    change::{
+        cause::Change,
+        filters::{self, Answers, Subject},
+        registry::ResourceHandlers,
+        selection::{self, AdmissionRequest, Certainty, OpenQuestion},
+    },
+    handlers::{
+        declare::{Argument, declare, declare_sub},
+        function::Function,
+        handler::{Handler, Kind},
+        lifecycle::Lifecycle,
+        outcome::{self, Effort, LogLevel, LogLine, Outcome},
+        selector::{AnyName, Selector},
+    },
+    object::{
+        Object,
+        diff::{DiffItem, Operation},
+        reason::Reason,
+        resource::Resource,
+    },
 };
 use serde_json::{Value, json};
 
@@ -199,7 +205,8 @@ fn filters_matching() {
         let subject = case.subject();
         let selector = handler.selector.as_ref().expect("a selector");
         let is_of_resource = selector.check(&catalogue::kopfexamples(), &|_, _| false);
-        let is_of_request = handler.kind.category() != kopf::logic::handler::Category::Admission
+        let is_of_request = handler.kind.category()
+            != kopf::logic::handlers::handler::Category::Admission
             || !case
                 .settle(|it| {
                     selection::admission(&[Arc::clone(&handler)], &case.request(), &subject, it)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use kopf::{
+    call::{Logger, Memo},
     cluster::KubeCluster,
     handling::{
         activities::{self, Activity},
@@ -12,11 +13,10 @@ use kopf::{
         run::Runner,
     },
     logic::{
-        object::Object,
-        patch::{Patch, Transformation},
-        resource::Resource,
+        change::patch::{Patch, Transformation},
+        object::{Object, resource::Resource},
     },
-    ports::{Clock, Logger, Memo, NativeLogins},
+    ports::{Clock, NativeLogins},
     settings::Settings,
     testing::{self, EXAMPLES, LogCapture, NativeScripts, run_paused},
 };
@@ -59,7 +59,9 @@ async fn check_activity(vector: &Vector) -> Result<(), String> {
         });
         let mut declaration = catalogue::declaration(&Value::Object(declared));
         declaration.function = function;
-        handlers.push(Arc::new(kopf::logic::declare::declare(declaration).expect("a declaration")));
+        handlers.push(Arc::new(
+            kopf::logic::handlers::declare::declare(declaration).expect("a declaration"),
+        ));
     }
     let settings = Settings::default();
     let activity = Activity {
@@ -182,7 +184,7 @@ async fn send(
         is_main_applied: false,
     };
     let log = LogCapture::of("kopf.objects");
-    let logger = Logger::of_object(kopf::ports::LoggerKind::Local, Arc::default());
+    let logger = Logger::of_object(kopf::call::LoggerKind::Local, Arc::default());
     let patcher = Patcher {
         cluster: &cluster,
         scripts: &scripts,

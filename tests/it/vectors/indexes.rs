@@ -5,20 +5,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 
 use kopf::{
+    call::{
+        CallServices, Indexes, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
+    },
     features::indexes::Indexer,
     handling::{asking::FilterRetries, run::Runner},
     logic::{
-        declare::declare,
-        handler::Handler,
-        indexing::{Failures, Owner},
+        background::indexing::{Failures, Owner},
+        handlers::{declare::declare, handler::Handler, outcome::Ended, progress::format_stamp},
         object::Object,
-        outcome::Ended,
-        progress::format_stamp,
     },
-    ports::{
-        CallServices, Clock, Indexes, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
-        SharedPatch,
-    },
+    ports::Clock,
     settings::Settings,
     testing::{BASE, NativeScripts, run_paused},
 };
@@ -149,7 +146,7 @@ impl Table {
     }
 
     fn told(&self, failures: &Failures) -> Value {
-        let index = |it: &kopf::ports::Index| {
+        let index = |it: &kopf::call::Index| {
             let store = |key| {
                 let values = it.get(&key).expect("a key with values");
                 let values = values.iter().map(|it| Value::clone(it)).collect::<Value>();

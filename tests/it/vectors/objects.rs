@@ -3,12 +3,14 @@
 use jiff::Timestamp;
 use kopf::{
     logic::{
-        hierarchy::{self, Adoption, HierarchyError},
-        namespaces::NamespacePattern,
-        object::{Object, ObjectRef},
-        posting::{self, Note},
-        reference::{self, Ownership},
-        resource::{Place, Resource},
+        background::posting::{self, Note},
+        discovery::namespaces::NamespacePattern,
+        object::{
+            Object, ObjectRef,
+            hierarchy::{self, Adoption, HierarchyError},
+            reference::{self, Ownership},
+            resource::{Place, Resource},
+        },
     },
     settings::{FieldPath, Posting},
 };

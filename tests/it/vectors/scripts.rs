@@ -5,8 +5,8 @@ use std::{fmt::Write as _, sync::Arc};
 use parking_lot::Mutex;
 
 use kopf::{
-    logic::{object::Object, outcome::Ended},
-    ports::{CallServices, EventQueue, Logger, LoggerKind, Scripts as _, SharedPatch},
+    call::{CallServices, EventQueue, Logger, LoggerKind, Scripts as _, SharedPatch},
+    logic::{handlers::outcome::Ended, object::Object},
     scripting::{Placement, Source},
     settings::Settings,
 };

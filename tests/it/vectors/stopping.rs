@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use kopf::{
     logic::{
-        handler::Handler,
-        outcome::{LogLevel, LogLine},
-        stopping::{self, Stage, StopReason, StopReasons, StopTimeouts},
+        background::stopping::{self, Stage, StopReason, StopReasons, StopTimeouts},
+        handlers::{
+            handler::Handler,
+            outcome::{LogLevel, LogLine},
+        },
     },
     settings::Background,
 };

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use kopf::logic::{
-    handler::{Handler, InitialDelay},
-    outcome::{self, Effort, LogLevel},
-    schedule::{Moment, Schedule, Step},
-    throttle::Throttle,
+    background::{
+        schedule::{Moment, Schedule, Step},
+        throttle::Throttle,
+    },
+    handlers::{
+        handler::{Handler, InitialDelay},
+        outcome::{self, Effort, LogLevel},
+    },
 };
 use serde_json::{Map, Value, json};
 

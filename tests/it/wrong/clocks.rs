@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    logic::{
+    call::Cause,
+    logic::handlers::{
         declare::Argument,
         handler::Kind,
         outcome::{Ended, Raised, RaisedKind},
     },
-    ports::{BoxFuture, Cause, Clock, Steps},
+    ports::{BoxFuture, Clock, Steps},
     testing::{
         BASE, CallLog, Environment, NativeScripts, Running, declared, examples, object, pass,
     },

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kopf::{
+    call::{Cause, Invocation, ObjectDetail},
     logic::{
-        handler::{Handler, Kind},
+        handlers::{
+            handler::{Handler, Kind},
+            outcome::Ended,
+        },
         object::{Object, depth},
-        outcome::Ended,
     },
-    ports::{BoxFuture, Cause, Invocation, ObjectDetail},
+    ports::BoxFuture,
     reactor::Operator,
     testing::{
         self, CallLog, EXAMPLES, Environment, Link, LogCapture, NativeScripts, Running,

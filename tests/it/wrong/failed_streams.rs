@@ -1,8 +1,8 @@
 //! (b) A failed stream is told once, seen by probes, tried again, and recovers by itself; the others do not notice.
 
 use kopf::{
-    ports::{Health, HealthState},
     reactor::Scope,
+    telemetry::{Health, HealthState},
     testing::{Environment, LogCapture, object, pass},
 };
 use tracing::Level;
@@ -29,7 +29,7 @@ async fn a_resource_that_cannot_be_listed_is_tried_until_it_can() {
         env.refuse(code, "GET", "/kopfexamples");
         let listener =
             Listener::new(Scope::Cluster).hears_events("kopfexamples").hears_events("pods");
-        let log = LogCapture::of("kopf.watching");
+        let log = LogCapture::of("kopf.watch");
         let operator = listener.start(&env);
         let health = operator.running.health.clone();
         pass(600).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::{
-    logic::{
+    logic::handlers::{
         declare::{Argument, Marker},
         handler::Kind,
     },

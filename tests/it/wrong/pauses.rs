@@ -3,15 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
+    call::{Memo, ObjectPacker},
     cluster::KubeCluster,
     features::daemons::{Base, Daemons, ObjectDaemons, SpawnContext},
     logic::{
-        handler::{Handler, Kind},
+        background::stopping::StopReason,
+        handlers::{
+            handler::{Handler, Kind},
+            outcome::Ended,
+        },
         object::Object,
-        outcome::Ended,
-        stopping::StopReason,
     },
-    ports::{Memo, ObjectPacker, Pauses},
+    ports::Pauses,
     settings::Settings,
     testing::{self, CallLog, Environment, NativeScripts, handler_of_examples, object, pass},
 };

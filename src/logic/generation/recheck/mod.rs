@@ -22,8 +22,8 @@
 //! known, so all objects are checked. A selector function counts by the resources that it selects: those that it selects now get
 //! new streams, or count as added. Activities, admission and lifecycles do not concern objects.
 //!
-//! Every load creates new function references; the fingerprints of [`crate::logic::handler::Parts`] tell which functions of
-//! filters and selectors are unchanged.
+//! Every load creates new function references; the fingerprints of [`crate::logic::handlers::handler::Parts`] tell which functions
+//! of filters and selectors are unchanged.
 //!
 //! After: `reactor/generation/handover.rs`, which does the checks.
 
@@ -33,8 +33,8 @@ mod tests;
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use crate::logic::{
-    handler::{Category, Handler, Kind},
-    registry::{Registry, ResourceHandlers},
+    change::registry::{Registry, ResourceHandlers},
+    handlers::handler::{Category, Handler, Kind},
 };
 
 /// The categories of handlers that are called for objects as they are.

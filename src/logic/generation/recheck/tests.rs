@@ -7,16 +7,19 @@ use serde_json::{Value, json};
 
 use super::{CATEGORIES, Edit, Effect, NewHandlers, Recheck, effect, has_new, refilled};
 use crate::logic::{
-    declare::{Argument, Declaration, declare},
-    function::{Function, ScriptId},
+    change::{
+        registry::{Registry, ResourceHandlers},
+        state::State,
+    },
     generation::WaitingHandlers,
-    handler::{Callback, Category, Criterion, Handler, Kind},
-    outcome::Outcome,
-    reason::Reason,
-    registry::{Registry, ResourceHandlers},
-    resource::Resource,
-    selector::Selector,
-    state::State,
+    handlers::{
+        declare::{Argument, Declaration, declare},
+        function::{Function, ScriptId},
+        handler::{Callback, Category, Criterion, Handler, Kind},
+        outcome::Outcome,
+        selector::Selector,
+    },
+    object::{reason::Reason, resource::Resource},
 };
 
 fn handler(kind: Kind, code: u64, options: &[(&str, Value)]) -> Handler {

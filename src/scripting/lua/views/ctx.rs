@@ -13,12 +13,12 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{Viewing, logger::LoggerView};
+use crate::call::Invocation;
 use crate::logic::object::Object;
-use crate::ports::Invocation;
 use crate::scripting::{
-    ctx::{self, Kwarg},
+    handles::ctx::{self, Kwarg},
     lua::{push::Style, world::World},
-    text,
+    values::text,
 };
 
 /// The part that is equal to itself whenever it is made, and in the hands of thousands that have looked at no other.

@@ -5,9 +5,9 @@ use mlua::{
 };
 use serde_json::{Map, Value};
 
-use crate::logic::outcome::LogLevel;
-use crate::ports::Logger;
-use crate::scripting::{limits, lua::world::World, names};
+use crate::call::Logger;
+use crate::logic::handlers::outcome::LogLevel;
+use crate::scripting::{functions::names, lua::world::World, values::limits};
 
 /// The logger of one call.
 pub(super) struct LoggerView(pub(super) Logger);

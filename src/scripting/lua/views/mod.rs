@@ -14,20 +14,17 @@ use serde_json::Value;
 
 pub(super) use self::ctx::CtxView;
 use super::{push::Style, refusal::ServerError, world::World};
-use crate::ports::Index;
+use crate::call::Index;
 use crate::scripting::{
-    account::Account,
+    functions::names,
     handles::{
         self, AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use,
         Wrap, for_each_type,
     },
-    memos::Memos,
-    names,
-    refused::Refused,
-    stopped,
     surface::Language,
-    text,
-    values::{HostValue, Key, Passed},
+    values::{
+        HostValue, Key, Passed, account::Account, memos::Memos, refused::Refused, stopped, text,
+    },
 };
 
 /// A handle as a value of the language.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rhai::{Dynamic, Engine, ImmutableString, Module, NativeCallContext};
 
 use super::{HostFn, Outcome, declaring};
-use crate::logic::{
+use crate::call::ExecuteError;
+use crate::logic::handlers::{
     declare::{DeclareError, Execution, chooser},
     lifecycle::Lifecycle,
     outcome::Raised,
 };
-use crate::ports::ExecuteError;
 use crate::scripting::{
-    children, names,
+    functions::{children, names},
     rhai::{
         control::{self, handed, own},
         errors::{Refused, Thrown, problem},

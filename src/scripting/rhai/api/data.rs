@@ -6,7 +6,7 @@ use rhai::{Dynamic, Engine, INT};
 
 use super::{HostFn, Outcome, spread};
 use crate::scripting::{
-    names,
+    functions::names,
     rhai::{
         control::{self, Until},
         errors::problem,

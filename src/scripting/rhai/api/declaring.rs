@@ -5,13 +5,15 @@ use std::sync::Arc;
 use rhai::{Dynamic, Engine, FnPtr, NativeCallContext};
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome, library::library_name, spread};
-use crate::logic::{
+use crate::logic::handlers::{
     declare::{Argument, Declaration, DeclareError, Marker, declare},
     handler::{Callback, Kind},
 };
 use crate::scripting::{
-    children, limits,
-    names::{self, Declaring, NoHandler},
+    functions::{
+        children,
+        names::{self, Declaring, NoHandler},
+    },
     rhai::{
         control::handed,
         errors::{Refused, problem},
@@ -19,6 +21,7 @@ use crate::scripting::{
         script::Shared,
         value::to_refusable,
     },
+    values::limits,
 };
 
 /// `kopf.PRESENT` and the like.

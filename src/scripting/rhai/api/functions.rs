@@ -1,4 +1,4 @@
-//! The functions of `kopf` that take data and return data: see `scripting/functions.rs`.
+//! The functions of `kopf` that take data and return data: see `scripting/functions/kopf.rs`.
 
 use std::sync::Arc;
 
@@ -6,10 +6,12 @@ use rhai::{Dynamic, Map};
 use serde_json::Value;
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome};
-use crate::ports::Invocation;
+use crate::call::Invocation;
 use crate::scripting::{
-    functions::{Argument, HostFunction},
-    posting::{self, Described},
+    functions::{
+        kopf::{Argument, HostFunction},
+        posting::{self, Described},
+    },
     rhai::{
         context::Ctx,
         control::handed,

@@ -1,4 +1,4 @@
-//! The libraries, as `env::get` and as `env.get`: see `scripting/library`.
+//! The libraries, as `env::get` and as `env.get`: see `scripting/functions`.
 //!
 //! Rhai finds a method by its name and the type of its receiver, and all libraries are of one type: a method that several of
 //! them have asks its receiver which one is meant.
@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use super::{HostFn, Outcome as Called, refusal::ServerError, streams::Stream};
 use crate::scripting::{
-    library::{
-        self, Body, Call, Datum, Failure, Function, Given, LIBRARIES, Library, Outcome, Pace,
-        Shape, Surroundings, embedded,
+    functions::{
+        self, Call, Given, LIBRARIES, Pace, Shape, Surroundings, embedded,
+        types::{Body, Datum, Failure, Function, Library, Outcome},
     },
     rhai::{
         context, control,
@@ -35,7 +35,7 @@ struct Handle(&'static Library);
 
 /// The library of this name, as a value.
 pub(in crate::scripting::rhai) fn value(name: &str) -> Option<Dynamic> {
-    library::find(name).map(|it| Dynamic::from(Handle(it)))
+    functions::find(name).map(|it| Dynamic::from(Handle(it)))
 }
 
 /// Whether a value is one of the libraries.
@@ -62,7 +62,7 @@ pub(in crate::scripting::rhai) fn misused(
     };
     let told = |library| too_many(library).unwrap_or_else(|| library.unknown(name));
     if owner != HANDLE {
-        return library::find(owner).map(told);
+        return functions::find(owner).map(told);
     }
     let is_in_line = |it: &&Library| line.contains(&format!("{}.{name}(", it.name));
     let all: Vec<_> = LIBRARIES.iter().filter(is_in_line).map(told).collect();

@@ -25,8 +25,8 @@ pub(super) use self::{
     refusal::ServerError,
 };
 use super::{errors::problem, script::Shared};
-use crate::logic::declare::Marker;
-use crate::scripting::names::{self, ERROR_MODES};
+use crate::logic::handlers::declare::Marker;
+use crate::scripting::functions::names::{self, ERROR_MODES};
 
 /// The value of the variable `kopf`.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@ use rhai::{Dynamic, Engine};
 use serde_json::Value;
 
 use super::{HostFn, data::seconds};
-use crate::logic::outcome::RaisedKind;
+use crate::logic::handlers::outcome::RaisedKind;
 use crate::scripting::{
-    names::{self, DELAY_DEFAULT},
+    functions::names::{self, DELAY_DEFAULT},
     rhai::{
         errors::{Thrown, problem},
         value::{text, to_json},

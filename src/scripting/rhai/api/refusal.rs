@@ -1,8 +1,8 @@
-//! Errors of servers as values of Rhai: see `scripting/library/refusal.rs`.
+//! Errors of servers as values of Rhai: see `scripting/functions/refusal.rs`.
 
 use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Position};
 
-use crate::scripting::{library::Refusal, rhai::value::plain};
+use crate::scripting::{functions::Refusal, rhai::value::plain};
 
 /// What a server refused: what `catch` gives.
 #[derive(Clone, Debug)]

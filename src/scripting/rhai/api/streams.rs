@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rhai::{Dynamic, Engine};
 
 use super::{Outcome as Called, library::ended};
-use crate::scripting::{library::Flow, rhai::control};
+use crate::scripting::{functions::types::Flow, rhai::control};
 
 /// Something to loop over. Clones share it, as Rhai copies what it loops over.
 #[derive(Clone)]

@@ -4,8 +4,8 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, Na
 
 use super::Outcome;
 use crate::scripting::{
-    refused::DEPTH_MAX,
     rhai::{control::step, errors::problem},
+    values::refused::DEPTH_MAX,
 };
 
 /// Replaces the functions. All of them only look, also at constants.

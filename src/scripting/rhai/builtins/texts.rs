@@ -6,8 +6,8 @@ use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString, Nativ
 
 use super::{Outcome, too_large};
 use crate::scripting::{
-    limits::ITEMS_MAX,
     rhai::control::{reserve, step},
+    values::limits::ITEMS_MAX,
 };
 
 /// What a piece of a text takes at most beside its characters: a value and what it points to.

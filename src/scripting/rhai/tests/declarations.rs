@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{Fixture, refusal, try_load};
 use crate::logic::{
-    filters::Question,
-    handler::{Callback, Criterion, Handler, Kind},
+    change::filters::Question,
+    handlers::handler::{Callback, Criterion, Handler, Kind},
 };
 
 async fn declared(text: &str) -> Vec<Handler> {
@@ -157,7 +157,7 @@ async fn variables_of_the_script_are_shared_with_its_functions() {
     assert_eq!(fixture.returned().await, json!(2));
     assert_eq!(fixture.returned().await, json!(4));
     let ended = fixture.call_nth(1).await;
-    let expected = crate::logic::outcome::Ended::Returned(Some(json!([5, "every 2", 2])));
+    let expected = crate::logic::handlers::outcome::Ended::Returned(Some(json!([5, "every 2", 2])));
     assert_eq!(ended, expected);
 }
 

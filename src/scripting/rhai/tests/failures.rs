@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Fixture, run, run_with_budget, try_load};
-use crate::logic::outcome::RaisedKind;
+use crate::logic::handlers::outcome::RaisedKind;
 
 const TOO_DEEP: &str = "calls are nested deeper than 200 levels (settings.sandbox.call_depth)";
 

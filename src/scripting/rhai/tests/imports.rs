@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 use serde_json::json;
 
 use super::{Fixture, directory};
-use crate::logic::function::ScriptId;
+use crate::logic::handlers::function::ScriptId;
 use crate::scripting::{LoadError, Loaded, Modules, Placement, Source};
 
 async fn load_in(directory: &Path, text: &str) -> Result<Loaded, LoadError> {
@@ -33,7 +33,7 @@ async fn modules_beside_the_script_are_found_and_seen_by_handlers() {
     let fixture = Fixture::of(loaded, json!({ "metadata": { "name": "a" } }));
     assert_eq!(fixture.returned().await, json!("kopf-akopf-"));
     let ended = fixture.call_nth(1).await;
-    assert_eq!(ended, crate::logic::outcome::Ended::Returned(Some(json!("kopf-x"))));
+    assert_eq!(ended, crate::logic::handlers::outcome::Ended::Returned(Some(json!("kopf-x"))));
     fs::remove_dir_all(directory).unwrap();
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Fixture;
+use crate::call::{CallServices, Indexes};
 use crate::logic::{
-    indexing::{Contribution, Key, Owner},
+    background::indexing::{Contribution, Key, Owner},
+    handlers::outcome::Ended,
     object::Header,
-    outcome::Ended,
 };
-use crate::ports::{CallServices, Indexes};
 
 /// An index `idx` with these items, each of an object of its own.
 fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<CallServices> {

@@ -17,19 +17,23 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::load;
-use crate::logic::{
-    diff::{DiffItem, Operation},
-    function::ScriptId,
-    handler::Handler,
-    object::Object,
-    outcome::{Ended, Raised},
-    patch::Patch,
-    reason::Reason,
-    resource::Resource,
-};
-use crate::ports::{
+use crate::call::{
     ActivityCause, Attempt, BackgroundCause, CallServices, Cause, ChangeCause, Document,
     Invocation, LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
+};
+use crate::logic::{
+    change::patch::Patch,
+    handlers::{
+        function::ScriptId,
+        handler::Handler,
+        outcome::{Ended, Raised},
+    },
+    object::{
+        Object,
+        diff::{DiffItem, Operation},
+        reason::Reason,
+        resource::Resource,
+    },
 };
 use crate::scripting::{LoadError, Loaded, Placement, Source, Terms};
 use crate::settings::Settings;

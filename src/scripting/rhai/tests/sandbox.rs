@@ -5,11 +5,11 @@ use std::{sync::mpsc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{Fixture, load, problem, refusal, run, source, terms};
-use crate::logic::{
+use crate::call::Document;
+use crate::logic::handlers::{
     function::ScriptId,
     outcome::{Ended, RaisedKind},
 };
-use crate::ports::Document;
 use crate::scripting::{
     Placement, Terms,
     rhai::runner::{RunError, Runner},
@@ -68,7 +68,7 @@ async fn calls_that_keep_nothing_leave_nothing_behind() {
     let fixture = within(256 * KIB, text).await;
     for _ in 0..1500 {
         drop(fixture.call_nth(0).await);
-        *fixture.patch.lock() = crate::logic::patch::Patch::default();
+        *fixture.patch.lock() = crate::logic::change::patch::Patch::default();
     }
     // Nothing was lost on the way, and nothing was counted that is not there.
     assert_eq!(fixture.returned().await["calls"], json!(1501));

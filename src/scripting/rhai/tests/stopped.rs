@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Fixture, problem, run_with_budget};
-use crate::logic::{object::Object, outcome::Ended, stopping::StopReason};
-use crate::ports::{LiveObject, Stopped};
+use crate::call::{LiveObject, Stopped};
+use crate::logic::{background::stopping::StopReason, handlers::outcome::Ended, object::Object};
 use crate::settings::Settings;
 
 async fn daemon(code: &str) -> Fixture {

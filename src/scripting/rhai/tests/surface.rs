@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{refusal, source};
-use crate::logic::function::ScriptId;
+use crate::logic::handlers::function::ScriptId;
 use crate::scripting::{
     Placement,
     rhai::{api, script::Shared},

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{Fixture, load, source};
-use crate::logic::{function::ScriptId, outcome::Ended};
+use crate::logic::handlers::{function::ScriptId, outcome::Ended};
 use crate::scripting::{
     Placement,
     rhai::{

@@ -1,7 +1,7 @@
 //! The types of functions in Luau: one type for all forms of a call.
 
 use super::{Item, Parameter, RESERVED, Signature, Ty, types};
-use crate::logic::handler::Kind;
+use crate::logic::handlers::handler::Kind;
 use crate::scripting::surface::ctx_class;
 
 /// Returns the type of a function that declares no handler. Options can take the position of omitted parameters.

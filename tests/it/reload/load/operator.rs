@@ -6,17 +6,18 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
-    cli::{
-        options::MapOption,
-        reload::{self, Parts, Reloading},
-        sources::{Attempt, Maps, Sources},
-    },
+    cli::options::MapOption,
     cluster::KubeCluster,
-    logic::{handler::Kind, registry::Registry},
-    ports::{Candidate, HealthState, Rejection},
+    logic::{change::registry::Registry, handlers::handler::Kind},
+    ports::{Candidate, Rejection},
     reactor::Operator,
     scripting::{Placement, ScriptHost},
     settings::Settings,
+    sources::{
+        Attempt, Maps, Sources,
+        reload::{self, Parts, Reloading},
+    },
+    telemetry::HealthState,
     testing::{self, Environment, Running, capture_log},
 };
 use kopf_apiserver::ApiServer;

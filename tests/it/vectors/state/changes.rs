@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use kopf::{
     logic::{
-        cause,
-        diff::{self, Diff, DiffItem, Operation, Scope},
-        fields,
-        object::Object,
-        reason::EventType,
+        change::cause,
+        object::{
+            Object,
+            diff::{self, Diff, DiffItem, Operation, Scope},
+            fields,
+            reason::EventType,
+        },
     },
     settings::Persistence,
 };

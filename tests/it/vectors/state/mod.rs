@@ -6,7 +6,7 @@ mod progress;
 mod storages;
 
 use kopf::{
-    logic::{diff::Diff, fields},
+    logic::object::{diff::Diff, fields},
     settings::{
         AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, ProgressStorage,
         StatusDiffBase, StatusProgress,
@@ -25,7 +25,7 @@ fn sorted(diff: &Diff) -> Value {
 /// Python compares the texts of paths, which have a space after each comma.
 fn sorting_key(item: &Value) -> (String, String) {
     let keys = item[1].as_array().into_iter().flatten();
-    let path = keys.map(kopf::logic::json::encode).collect::<Vec<_>>().join(", ");
+    let path = keys.map(kopf::logic::text::json::encode).collect::<Vec<_>>().join(", ");
     (format!("[{path}]"), item[0].to_string())
 }
 

@@ -1,6 +1,6 @@
 //! Conversion of patches to operations.
 
-use kopf::logic::patch;
+use kopf::logic::change::patch;
 use serde_json::{Value, json};
 
 use super::{map, text};

@@ -4,10 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use kopf::logic::{
-    outcome::{Failure, Outcome},
-    progress::{self, Record},
-    reason::Reason,
-    state::{self, Counts, State},
+    change::state::{self, Counts, State},
+    handlers::{
+        outcome::{Failure, Outcome},
+        progress::{self, Record},
+    },
+    object::reason::Reason,
 };
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Annotation names, essences, and their storage.
 
 use kopf::{
-    logic::{annotations, diffbase, essence},
+    logic::object::{annotations, diffbase, essence},
     settings::Persistence,
 };
 use serde_json::{Map, Value, json};

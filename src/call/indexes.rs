@@ -1,0 +1,328 @@
+//! In-memory indexes: index handlers fill them, and every handler reads them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use serde_json::{Map, Value};
+
+use crate::logic::{
+    background::indexing::{Contribution, Key, Owner, Place, Table, Values},
+    generation::Version,
+};
+
+/// The indexes of one operator, by id. All scripts share them, regardless of their language. Clones share the same indexes.
+#[derive(Clone, Debug, Default)]
+pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
+
+/// One index. Every read returns its present content. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Index {
+    id: Arc<str>,
+    table: Arc<RwLock<Table>>,
+    sizes: Arc<Mutex<Sizes>>,
+    /// Approximate bytes of all values together; see [`Index::bytes`].
+    bytes: Arc<AtomicUsize>,
+    /// The first generation whose handlers filled the index in its present way.
+    since: Version,
+}
+
+/// Approximate bytes that each object has put into the index, as in [`Table`]: present and outdated ones.
+#[derive(Debug, Default)]
+struct Sizes {
+    present: BTreeMap<Owner, usize>,
+    retired: BTreeMap<Owner, usize>,
+    total: usize,
+}
+
+impl Sizes {
+    fn apply(&mut self, owner: &Owner, contribution: &Contribution) {
+        let outdated = self.retired.remove(owner);
+        let bytes = match contribution {
+            Contribution::Keep if outdated.is_none() => return,
+            Contribution::Keep | Contribution::Remove => 0,
+            Contribution::Replace(entries) => {
+                entries.iter().map(|(key, value)| entry_bytes(key.bytes(), value)).sum()
+            }
+        };
+        let before = self.present.remove(owner).or(outdated).unwrap_or_default();
+        if bytes > 0 {
+            self.present.insert(owner.clone(), bytes);
+        }
+        self.total = self.total.saturating_sub(before).saturating_add(bytes);
+    }
+
+    fn sweep(&mut self) {
+        let outdated: usize = std::mem::take(&mut self.retired).into_values().sum();
+        self.total = self.total.saturating_sub(outdated);
+    }
+}
+
+/// Returns the approximate bytes of memory that a value takes in an index under a key of `key` bytes.
+pub fn entry_bytes(key: usize, value: &Value) -> usize {
+    /// The key in three tables, the place, and the header of the value.
+    const ENTRY: usize = 256;
+    ENTRY + 2 * key + footprint(value)
+}
+
+/// Returns the approximate bytes of memory of a value.
+fn footprint(value: &Value) -> usize {
+    /// Bytes per value in a list, and per field in a map including the header of its key.
+    const HEAD: usize = 72;
+    const FIELD: usize = 112;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => HEAD,
+        Value::String(text) => HEAD + text.len(),
+        Value::Array(items) => HEAD + items.iter().map(footprint).sum::<usize>(),
+        Value::Object(fields) => {
+            let field = |(key, it): (&String, &Value)| FIELD + key.len() + footprint(it);
+            HEAD + fields.iter().map(field).sum::<usize>()
+        }
+    }
+}
+
+impl Indexes {
+    /// Creates empty indexes with these ids.
+    pub fn new(ids: impl IntoIterator<Item = Arc<str>>) -> Self {
+        let index = |id: Arc<str>| (Arc::clone(&id), Index::new(id, Version::default()));
+        Indexes(Arc::new(ids.into_iter().map(index).collect()))
+    }
+
+    /// Returns the indexes of the next generation, which has these ids. Indexes that stay keep their content; the content of those
+    /// in `refilled` is outdated from now on.
+    #[must_use]
+    pub fn next(
+        &self,
+        ids: BTreeSet<Arc<str>>,
+        refilled: &BTreeSet<Arc<str>>,
+        version: Version,
+    ) -> Self {
+        if refilled.is_empty() && self.0.keys().eq(&ids) {
+            return self.clone();
+        }
+        let index = |id: Arc<str>| {
+            let Some(known) = self.get(&id) else {
+                return (Arc::clone(&id), Index::new(id, version));
+            };
+            if !refilled.contains(&id) {
+                return (id, known.clone());
+            }
+            known.retire();
+            (id, Index { since: version, ..known.clone() })
+        };
+        Indexes(Arc::new(ids.into_iter().map(index).collect()))
+    }
+
+    /// Returns whether both are the same indexes, filled by the same handlers.
+    pub fn are(&self, other: &Indexes) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns the ids of the indexes that must be filled again, compared with these earlier ones.
+    pub fn unfilled_since(&self, earlier: &Indexes) -> BTreeSet<Arc<str>> {
+        let is_known =
+            |it: &&Index| earlier.get(&it.id).is_some_and(|known| known.since == it.since);
+        self.all().filter(|it| !is_known(it)).map(|it| Arc::clone(&it.id)).collect()
+    }
+
+    /// Removes all outdated values, because no handler will replace them.
+    pub fn sweep(&self) {
+        self.all().for_each(Index::sweep);
+    }
+
+    /// Returns the index with this id.
+    pub fn get(&self, id: &str) -> Option<&Index> {
+        self.0.get(id)
+    }
+
+    /// Returns all indexes, by id.
+    pub fn all(&self) -> impl Iterator<Item = &Index> {
+        self.0.values()
+    }
+
+    /// Removes all values of an object.
+    pub fn remove(&self, owner: &Owner) {
+        for index in self.all() {
+            index.apply(owner, Contribution::Remove);
+        }
+    }
+}
+
+impl Index {
+    fn new(id: Arc<str>, since: Version) -> Self {
+        Index { id, table: Arc::default(), sizes: Arc::default(), bytes: Arc::default(), since }
+    }
+
+    /// Returns the id, which is also the name of the kwarg.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Returns whether both are the same index.
+    pub fn is(&self, other: &Index) -> bool {
+        Arc::ptr_eq(&self.table, &other.table)
+    }
+
+    /// Changes the values of an object.
+    pub fn apply(&self, owner: &Owner, contribution: Contribution) {
+        self.count(|it| it.apply(owner, &contribution));
+        self.write().apply(owner, contribution);
+    }
+
+    /// Returns the counter of the approximate bytes of all values; it follows every change.
+    pub fn bytes(&self) -> &Arc<AtomicUsize> {
+        &self.bytes
+    }
+
+    fn retire(&self) {
+        self.count(|it| {
+            let present = std::mem::take(&mut it.present);
+            it.retired.extend(present);
+        });
+        self.write().retire();
+    }
+
+    fn sweep(&self) {
+        self.count(Sizes::sweep);
+        self.write().sweep();
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Sizes)) {
+        let mut sizes = self.sizes.lock();
+        change(&mut sizes);
+        self.bytes.store(sizes.total, Ordering::Relaxed);
+    }
+
+    /// Returns the number of keys.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Returns whether the index has no values.
+    pub fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
+    /// Returns whether there is a value under a key.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.read().contains(key)
+    }
+
+    /// Returns the present values under a key, or `None`; never an empty list.
+    pub fn get(&self, key: &Key) -> Option<Values> {
+        self.read().get(key)
+    }
+
+    /// Returns the present values under all keys.
+    pub fn values(&self) -> Values {
+        self.read().values()
+    }
+
+    /// Returns the keys in order of insertion. Locks the index only for single steps: keys that are removed meanwhile are skipped,
+    /// and keys that are added come at the end.
+    pub fn keys(&self) -> Keys {
+        Keys { index: self.clone(), place: None }
+    }
+
+    /// Returns a copy of the whole index as JSON, with the keys as strings.
+    pub fn to_json(&self) -> Value {
+        let item = |key: Key| {
+            let values = self.get(&key)?;
+            let values = values.iter().map(|it| Value::clone(it)).collect();
+            Some((key.to_name(), Value::Array(values)))
+        };
+        Value::Object(self.keys().filter_map(item).collect::<Map<_, _>>())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read()
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.table.write()
+    }
+}
+
+/// An iterator over the keys of an index.
+#[derive(Debug)]
+pub struct Keys {
+    index: Index,
+    place: Option<Place>,
+}
+
+impl Iterator for Keys {
+    type Item = Key;
+
+    fn next(&mut self) -> Option<Key> {
+        let table = self.index.read();
+        let (place, key) = table.after(self.place)?;
+        self.place = Some(place);
+        Some(key.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeSet,
+        sync::{Arc, atomic::Ordering},
+    };
+
+    use serde_json::json;
+
+    use super::{Contribution, Key, Owner, Version};
+    use crate::call::Indexes;
+    use crate::logic::object::Header;
+
+    #[test]
+    fn bytes_are_counted_per_object_and_removed_with_the_values() {
+        let ids = || BTreeSet::from(["idx".into()]);
+        let indexes = Indexes::new(ids());
+        let bytes = |it: &Indexes| it.get("idx").unwrap().bytes().load(Ordering::Relaxed);
+        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+        let put = |it: &Indexes, uid: &str, length: usize| {
+            let entry = (Key::text("key"), Arc::new(json!("x".repeat(length))));
+            it.get("idx").unwrap().apply(&owner(uid), Contribution::Replace(vec![entry]));
+        };
+        put(&indexes, "a", 10_000);
+        put(&indexes, "b", 10_000);
+        assert!((20_000..21_000).contains(&bytes(&indexes)));
+        put(&indexes, "a", 1_000);
+        indexes.get("idx").unwrap().apply(&owner("b"), Contribution::Keep);
+        assert!((11_000..12_000).contains(&bytes(&indexes)));
+        indexes.remove(&owner("b"));
+        assert!((1_000..2_000).contains(&bytes(&indexes)));
+        put(&indexes, "b", 10_000);
+        // The function has changed: values that it does not put again are removed.
+        let next = indexes.next(ids(), &ids(), Version::FIRST);
+        put(&next, "a", 1_000);
+        assert!((11_000..12_000).contains(&bytes(&next)));
+        next.sweep();
+        assert!((1_000..2_000).contains(&bytes(&next)));
+        indexes.remove(&owner("a"));
+        assert_eq!(bytes(&next), 0);
+    }
+
+    #[test]
+    fn an_iteration_skips_removed_keys_and_includes_added_ones() {
+        let indexes = Indexes::new(["idx".into()]);
+        let index = indexes.get("idx").unwrap();
+        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+        let put = |key: &str| {
+            let entry = (Key::text(key), Arc::new(json!(1)));
+            index.apply(&owner(key), Contribution::Replace(vec![entry]));
+        };
+        ["a", "b", "c"].into_iter().for_each(put);
+        let mut keys = index.keys();
+        assert_eq!(keys.next(), Some(Key::text("a")));
+        indexes.remove(&owner("a"));
+        indexes.remove(&owner("b"));
+        put("d");
+        assert_eq!(keys.collect::<Vec<_>>(), [Key::text("c"), Key::text("d")]);
+    }
+}

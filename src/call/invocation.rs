@@ -1,0 +1,284 @@
+//! The scripts as seen by `handling/`, `features/` and `reactor/`: functions that are called with a cause.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
+
+use super::{AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, Stopped};
+use crate::logic::{
+    change::{
+        filters::Question,
+        patch::{Patch, Transformation},
+    },
+    handlers::{
+        function::{Function, ScriptId},
+        handler::Handler,
+        lifecycle::Chooser,
+        outcome::{Ended, Raised},
+    },
+    object::{
+        Object,
+        diff::Diff,
+        reason::{EventType, Reason},
+        resource::Resource,
+    },
+};
+use crate::ports::{BoxFuture, NativeLogins};
+use crate::settings::Settings;
+
+/// Calls script functions. Waiting inside a call suspends only that call.
+///
+/// A call never panics, and never hangs because of the host: a failure in a script is returned as [`Raised`]. Dropping the future
+/// cancels the call at its next waiting point.
+pub trait Scripts: Send + Sync + 'static {
+    /// Returns the function that chooses which due handlers run in one cycle, if the scripts define one.
+    fn lifecycle(&self) -> Option<Chooser> {
+        None
+    }
+
+    /// Returns whether a script may use this name. False only if the name occurs nowhere in the script.
+    fn names(&self, _script: ScriptId, _name: &str) -> bool {
+        true
+    }
+
+    /// Receives the settings as start-up handlers have left them, before any other call. Most implementations ignore them.
+    fn configure(&self, _settings: &Settings) {}
+
+    /// Keeps the script of a function alive that a call has left behind, until the function is used. Handlers need no such care.
+    fn keep(&self, function: Function) -> Function {
+        function
+    }
+
+    /// Does the same for the functions of a patch.
+    fn keep_functions(&self, patch: &mut Patch) {
+        for transformation in &mut patch.transformations {
+            if let Transformation::Scripted(function) = transformation {
+                *function = self.keep(function.clone());
+            }
+        }
+    }
+
+    /// Calls a handler.
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
+
+    /// Calls a filter function for an object; `invocation.handler` is the handler that the filter belongs to.
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>>;
+
+    /// Calls the function of a selector: returns whether it selects a resource.
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>>;
+
+    /// Calls a function for its return value, with the kwargs of `invocation`; returns null if the function returns nil or `()`. If
+    /// `about` is given, it is passed as the first argument.
+    fn compute(
+        &self,
+        function: Function,
+        about: Option<Value>,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>>;
+
+    /// Calls a function that modifies a copy of a raw body; returns the modified copy.
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>>;
+}
+
+/// The patch of a cycle, shared with the scripts that run in it.
+pub type SharedPatch = Arc<PatchCell>;
+
+/// A patch behind a lock. Most waiting calls have no patch: it is allocated when it is first locked.
+#[derive(Debug, Default)]
+pub struct PatchCell(OnceLock<Box<Mutex<Patch>>>);
+
+impl PatchCell {
+    /// Locks the patch. Hold the guard for a few lines, never across an await.
+    pub fn lock(&self) -> MutexGuard<'_, Patch> {
+        self.0.get_or_init(Box::default).lock()
+    }
+
+    /// Locks the patch if it was ever locked before. Hold the guard for a few lines only.
+    pub fn peek(&self) -> Option<MutexGuard<'_, Patch>> {
+        self.0.get().map(|it| it.lock())
+    }
+
+    /// Takes the content and leaves an empty patch.
+    pub fn take(&self) -> Patch {
+        let lock = self.0.get().map(|it| it.lock());
+        lock.map(|mut it| std::mem::take(&mut *it)).unwrap_or_default()
+    }
+
+    /// Drops the functions: scripts can hold the patch, and its functions would keep the scripts alive.
+    pub fn forget_functions(&self) {
+        if self.0.get().is_some() {
+            let functions = std::mem::take(&mut self.lock().transformations);
+            // Dropped after the lock is released.
+            drop(functions);
+        }
+    }
+}
+
+impl From<Patch> for PatchCell {
+    fn from(patch: Patch) -> Self {
+        if patch.is_empty() {
+            return PatchCell::default();
+        }
+        PatchCell(OnceLock::from(Box::new(Mutex::new(patch))))
+    }
+}
+
+/// Drops the functions of a patch when it is dropped itself: scripts can hold the patch, and its functions would keep them alive.
+#[derive(Debug)]
+pub struct ClearOnDrop(pub SharedPatch);
+
+impl Drop for ClearOnDrop {
+    fn drop(&mut self) {
+        self.0.forget_functions();
+    }
+}
+
+/// Everything that a script function can read in one call: the source of `ctx`.
+#[derive(Debug)]
+pub struct Invocation {
+    /// The handler, or the handler that the filter belongs to; made by [`Handler::for_scripts`], because scripts may hold it. The
+    /// caller keeps the handler itself alive, and with it the script.
+    pub handler: Arc<Handler>,
+    /// `None` in filters.
+    pub attempt: Option<Attempt>,
+    /// What the call is about.
+    pub cause: Cause,
+    /// The object's memo, or the operator's in activities.
+    pub memo: Memo,
+    /// `ctx.logger`
+    pub logger: Logger,
+    /// The services that every call can reach.
+    pub services: Arc<CallServices>,
+    /// The sub-handlers; `None` where none are allowed.
+    pub children: Option<Children>,
+}
+
+/// The kwargs `retry`, `started` and `runtime`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attempt {
+    /// Attempts made before this one.
+    pub retry: u64,
+    /// When the first attempt was due.
+    pub started: Timestamp,
+    /// The time since then.
+    pub runtime: Duration,
+}
+
+/// What a call is about.
+#[derive(Debug)]
+pub enum Cause {
+    /// The operator itself.
+    Activity(ActivityCause),
+    /// An object.
+    Object(ObjectCause),
+}
+
+/// An activity of the operator.
+#[derive(Clone, Debug)]
+pub struct ActivityCause {
+    /// The kwarg `activity`: `startup`, `cleanup`, `authentication`, `probe`.
+    pub activity: &'static str,
+    /// The kwarg `settings`: changes take effect at once.
+    pub settings: Arc<Mutex<Settings>>,
+    /// The sources of `kopf.login_with_kubeconfig` and similar functions; used only by login handlers.
+    pub logins: NativeLogins,
+}
+
+/// An object and what has happened to it.
+#[derive(Clone, Debug)]
+pub struct ObjectCause {
+    /// The kwarg `resource`.
+    pub resource: Arc<Resource>,
+    /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`; empty for daemons and
+    /// timers, where [`ObjectCause::current`] returns the object.
+    pub object: Arc<Object>,
+    /// The kwarg `patch`.
+    pub patch: SharedPatch,
+    /// The kwargs that depend on the kind of the handler.
+    pub detail: ObjectDetail,
+}
+
+/// The kwargs that depend on the kind of the handler.
+#[derive(Clone, Debug)]
+pub enum ObjectDetail {
+    /// `on_event`: the kwargs `type` and `event`; without a type if the object comes from a listing.
+    Watch(Option<EventType>),
+    /// Change handlers.
+    Change(ChangeCause),
+    /// Daemons and timers.
+    Background(BackgroundCause),
+    /// Index handlers.
+    Index,
+    /// Admission handlers.
+    Admission(AdmissionCause),
+}
+
+/// The kwargs of daemons and timers.
+#[derive(Clone, Debug)]
+pub struct BackgroundCause {
+    /// The kwarg `stopped`.
+    pub stopped: Stopped,
+    /// The object as its latest event showed it: the kwargs show this instead of [`ObjectCause::object`].
+    pub live: LiveObject,
+}
+
+impl ObjectCause {
+    /// Returns the object that the kwargs show at this moment.
+    pub fn current(&self) -> Arc<Object> {
+        match &self.detail {
+            ObjectDetail::Background(background) => background.live.get(),
+            ObjectDetail::Watch(_)
+            | ObjectDetail::Change(_)
+            | ObjectDetail::Index
+            | ObjectDetail::Admission(_) => Arc::clone(&self.object),
+        }
+    }
+}
+
+impl Invocation {
+    /// Returns the object that the call is about, as the kwargs show it at this moment.
+    pub fn object(&self) -> Option<Arc<Object>> {
+        match &self.cause {
+            Cause::Object(cause) => Some(cause.current()),
+            Cause::Activity(_) => None,
+        }
+    }
+
+    /// Returns the kwargs of daemons and timers, if the call is one of theirs.
+    pub fn background(&self) -> Option<&BackgroundCause> {
+        match &self.cause {
+            Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) => Some(it),
+            Cause::Object(_) | Cause::Activity(_) => None,
+        }
+    }
+}
+
+/// The kwargs of change handlers.
+#[derive(Clone, Debug)]
+pub struct ChangeCause {
+    /// The kwarg `reason`.
+    pub reason: Reason,
+    /// The kwarg `old`, reduced to the handler's field; `None` if absent.
+    pub old: Option<Arc<Value>>,
+    /// The kwarg `new`, likewise.
+    pub new: Option<Arc<Value>>,
+    /// The kwarg `diff`, likewise.
+    pub diff: Arc<Diff>,
+}

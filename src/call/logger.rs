@@ -1,0 +1,198 @@
+//! Log lines about objects and activities.
+//!
+//! Lines go to `tracing` with the fields `message`, `object.…` (the parts of an [`ObjectRef`] one by one, so a line costs no
+//! encoding), `activity` (its name), `extra` (structured fields as a JSON object) and `trace` (several lines); `cli/logging`
+//! formats them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{EventQueue, LiveObject};
+use crate::logic::{
+    handlers::outcome::{LogLevel, LogLine},
+    object::ObjectRef,
+};
+
+/// The tracing target of lines about objects.
+pub const TARGET_OBJECTS: &str = "kopf.objects";
+/// The tracing target of lines about activities.
+pub const TARGET_ACTIVITIES: &str = "kopf.activities";
+
+/// Which lines of a logger are also posted as Kubernetes events, and which are written at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoggerKind {
+    /// Change handlers, daemons, timers: posted if posting is enabled.
+    Full,
+    /// Event handlers and the operator's own lines: never posted.
+    Local,
+    /// Index handlers: warnings and errors only, unless verbose.
+    Terse,
+    /// Activities: not about an object.
+    Activity,
+}
+
+/// Writes lines about one object or one activity. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Logger {
+    kind: LoggerKind,
+    about: About,
+    /// Where its lines are also posted, if at all.
+    posts: Option<EventQueue>,
+}
+
+#[derive(Clone, Debug)]
+enum About {
+    Object(Arc<ObjectRef>),
+    /// Held by many daemons and timers that rarely write a line: the identity is read for each line.
+    Live(LiveObject),
+    /// The name of the activity, if known.
+    Activity(Option<&'static str>),
+}
+
+impl Logger {
+    /// Returns a logger for an object.
+    pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
+        Logger { kind, about: About::Object(object), posts: None }
+    }
+
+    /// Returns a logger for the object of daemons and timers.
+    pub fn of_live(kind: LoggerKind, object: LiveObject) -> Self {
+        Logger { kind, about: About::Live(object), posts: None }
+    }
+
+    /// Returns a logger for activities.
+    pub fn of_activity() -> Self {
+        Logger { kind: LoggerKind::Activity, about: About::Activity(None), posts: None }
+    }
+
+    /// Returns a logger for script code that runs for no object and no activity, such as the top level.
+    pub fn of_script() -> Self {
+        Logger { kind: LoggerKind::Local, about: About::Activity(None), posts: None }
+    }
+
+    /// Makes lines of [`LoggerKind::Full`] also Kubernetes events, as the settings say.
+    #[must_use]
+    pub fn posting(self, posts: &EventQueue) -> Self {
+        Logger { posts: Some(posts.clone()), ..self }
+    }
+
+    /// Adds the name of the activity, which is shown as part of the logger's name.
+    #[must_use]
+    pub fn named(self, activity: &'static str) -> Self {
+        Logger { about: About::Activity(Some(activity)), ..self }
+    }
+
+    /// Returns a logger of another kind for the same object.
+    #[must_use]
+    pub fn with_kind(&self, kind: LoggerKind) -> Self {
+        Logger { kind, ..self.clone() }
+    }
+
+    /// Returns the object that the lines are about.
+    pub fn object(&self) -> Option<Arc<ObjectRef>> {
+        match &self.about {
+            About::Object(object) => Some(Arc::clone(object)),
+            About::Live(object) => Some(Arc::new(object.reference())),
+            About::Activity(_) => None,
+        }
+    }
+
+    /// Writes a plain line.
+    pub fn log(&self, level: LogLevel, text: &str) {
+        self.write(level, text, None, None);
+    }
+
+    /// Writes a line that `logic` has decided, with the script's stack trace if the line asks for it.
+    pub fn line(&self, line: &LogLine, trace: Option<&str>) {
+        self.write(line.level, &line.text, if line.with_trace { trace } else { None }, None);
+    }
+
+    /// Writes a line of a script with structured fields.
+    pub fn with_fields(&self, level: LogLevel, text: &str, fields: &Map<String, Value>) {
+        self.write(level, text, None, Some(fields));
+    }
+
+    /// Writes an error line of a script with its location, and with structured fields if there are any.
+    pub fn exception(&self, text: &str, trace: &str, fields: Option<&Map<String, Value>>) {
+        self.write(LogLevel::Error, text, Some(trace), fields);
+    }
+
+    /// Returns whether a line of this level would be written or posted; ask before building a long string.
+    pub fn is_enabled(&self, level: LogLevel) -> bool {
+        self.is_shown(level) || self.posts_of(level).is_some()
+    }
+
+    /// Returns where to post a line of this level, if at all.
+    fn posts_of(&self, level: LogLevel) -> Option<&EventQueue> {
+        let is_posted = self.kind == LoggerKind::Full && !matches!(self.about, About::Activity(_));
+        self.posts.as_ref().filter(|it| is_posted && it.wants(level))
+    }
+
+    fn is_shown(&self, level: LogLevel) -> bool {
+        match level {
+            // One level terser than others: never debug lines, and info lines only where others write debug lines.
+            LogLevel::Debug if self.kind == LoggerKind::Terse => false,
+            LogLevel::Info if self.kind == LoggerKind::Terse => {
+                tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG)
+            }
+            LogLevel::Debug => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG),
+            LogLevel::Info => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::INFO),
+            LogLevel::Warning | LogLevel::Error => true,
+        }
+    }
+
+    fn write(
+        &self,
+        level: LogLevel,
+        text: &str,
+        trace: Option<&str>,
+        extra: Option<&Map<String, Value>>,
+    ) {
+        if !self.is_enabled(level) {
+            return;
+        }
+        let object = self.object();
+        if let (Some(posts), Some(object)) = (self.posts_of(level), &object) {
+            let traced = trace.map(|it| format!("{text}\n{it}"));
+            posts.log(object, level, traced.as_deref().unwrap_or(text));
+        }
+        if !self.is_shown(level) {
+            return;
+        }
+        let object = object.as_deref();
+        let activity = match &self.about {
+            About::Activity(name) => *name,
+            About::Object(_) | About::Live(_) => None,
+        };
+        let extra = extra.and_then(|it| serde_json::to_string(it).ok());
+        let extra = extra.as_deref();
+        macro_rules! emit {
+            ($target:expr, $level:ident) => {
+                tracing::event!(
+                    target: $target,
+                    tracing::Level::$level,
+                    object.api_version = object.map(|it| it.api_version.as_str()),
+                    object.kind = object.map(|it| it.kind.as_str()),
+                    object.name = object.map(|it| it.name.as_str()),
+                    object.uid = object.map(|it| it.uid.as_str()),
+                    object.namespace = object.and_then(|it| it.namespace.as_deref()),
+                    activity,
+                    extra,
+                    trace,
+                    message = text,
+                )
+            };
+        }
+        match (self.kind == LoggerKind::Activity, level) {
+            (true, LogLevel::Debug) => emit!(TARGET_ACTIVITIES, DEBUG),
+            (true, LogLevel::Info) => emit!(TARGET_ACTIVITIES, INFO),
+            (true, LogLevel::Warning) => emit!(TARGET_ACTIVITIES, WARN),
+            (true, LogLevel::Error) => emit!(TARGET_ACTIVITIES, ERROR),
+            (false, LogLevel::Debug) => emit!(TARGET_OBJECTS, DEBUG),
+            (false, LogLevel::Info) => emit!(TARGET_OBJECTS, INFO),
+            (false, LogLevel::Warning) => emit!(TARGET_OBJECTS, WARN),
+            (false, LogLevel::Error) => emit!(TARGET_OBJECTS, ERROR),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The scripts as the operator calls them ([`Scripts`]), and everything that one call sees: its cause, the object, memos, the
+//! patch, indexes, the logger, the stop flag.
+
+mod admission;
+mod children;
+mod current;
+mod event_queue;
+mod indexes;
+mod invocation;
+mod live_object;
+mod logger;
+mod memo;
+mod object_packer;
+mod services;
+mod stopped;
+
+pub use crate::logic::change::filters::Question;
+pub use admission::{AdmissionCause, Warnings};
+pub use children::{Children, ExecuteError, Order, Orders};
+pub use current::{Current, LiveGeneration};
+pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};
+pub use indexes::{Index, Indexes, entry_bytes};
+pub use invocation::{
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, ClearOnDrop, Invocation,
+    ObjectCause, ObjectDetail, PatchCell, Scripts, SharedPatch,
+};
+pub use live_object::LiveObject;
+pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
+pub use memo::{Document, Memo, WeakDocument};
+pub use object_packer::ObjectPacker;
+pub use services::CallServices;
+pub use stopped::{Stopped, Waiting};

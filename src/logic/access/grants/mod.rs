@@ -1,0 +1,203 @@
+//! What scripts may access beyond their sandbox: nothing, unless it is granted.
+//!
+//! Pure: strings become rules, and rules answer questions. The caller is `scripting/functions`, which also follows symlinks.
+
+mod environment;
+mod files;
+mod net;
+#[cfg(test)]
+mod tests;
+
+// The same type as in `std::net`, the module of sockets.
+use core::net::IpAddr;
+use std::{fmt, path::Path};
+
+pub(crate) use self::files::normal;
+pub use self::{environment::VariableRule, files::PathRule, net::HostRule};
+
+/// What can be granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Permission {
+    /// Connections to hosts.
+    Net,
+    /// Environment variables.
+    Env,
+    /// Reading files.
+    Read,
+}
+
+impl Permission {
+    /// All permissions.
+    pub const ALL: [Permission; 3] = [Permission::Net, Permission::Env, Permission::Read];
+
+    /// Returns the option that grants it, without dashes; also the key in `kopf.yaml`.
+    pub fn option(self) -> &'static str {
+        match self {
+            Permission::Net => "allow-net",
+            Permission::Env => "allow-env",
+            Permission::Read => "allow-read",
+        }
+    }
+
+    /// Returns valid values of the option, for hints.
+    pub fn example(self) -> &'static str {
+        match self {
+            Permission::Net => {
+                "HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*"
+            }
+            Permission::Env => {
+                "the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*"
+            }
+            Permission::Read => "a file or a directory, such as /etc/myapp",
+        }
+    }
+}
+
+/// What one script, or all of them, may access.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    net: Vec<HostRule>,
+    env: Vec<VariableRule>,
+    read: Vec<PathRule>,
+}
+
+impl Access {
+    /// Adds a grant. Relative paths are below `base`, which is absolute. The error says what is wrong with the text.
+    pub fn allow(&mut self, what: Permission, text: &str, base: &Path) -> Result<(), String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err("the value is empty".into());
+        }
+        match what {
+            Permission::Net => self.net.push(HostRule::parse(text)?),
+            Permission::Env => self.env.push(VariableRule::parse(text)?),
+            Permission::Read => self.read.push(PathRule::new(text, base)),
+        }
+        Ok(())
+    }
+
+    /// Returns whether a connection to this host is granted. A name, or an IP address with or without brackets.
+    pub fn allows_net(&self, host: &str, port: u16) -> bool {
+        self.net.iter().any(|it| it.matches(host, port))
+    }
+
+    /// Returns whether a rule names this address itself, not only by a pattern.
+    pub fn names_address(&self, address: IpAddr, port: u16) -> bool {
+        self.net.iter().any(|it| it.is_of_address(address, port))
+    }
+
+    /// Returns whether this variable is granted.
+    pub fn allows_env(&self, name: &str) -> bool {
+        self.env.iter().any(|it| it.matches(name))
+    }
+
+    /// Returns whether this absolute path is granted. Does not follow symlinks: check their targets, too.
+    pub fn allows_read(&self, path: &Path) -> bool {
+        self.read.iter().any(|it| it.matches(path))
+    }
+
+    /// Returns the files and directories that are granted.
+    pub fn readable(&self) -> impl Iterator<Item = &Path> {
+        self.read.iter().map(PathRule::path)
+    }
+
+    /// Returns the grants in the form of the option.
+    pub fn granted(&self, what: Permission) -> Vec<String> {
+        match what {
+            Permission::Net => self.net.iter().map(ToString::to_string).collect(),
+            Permission::Env => self.env.iter().map(ToString::to_string).collect(),
+            Permission::Read => self.read.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Returns whether nothing is granted.
+    pub fn is_empty(&self) -> bool {
+        self.net.is_empty() && self.env.is_empty() && self.read.is_empty()
+    }
+
+    fn extend(&mut self, other: &Access) {
+        self.net.extend_from_slice(&other.net);
+        self.env.extend_from_slice(&other.env);
+        self.read.extend_from_slice(&other.read);
+    }
+}
+
+/// The grants of one operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Grants for every script.
+    pub all: Access,
+    /// Additional grants for single scripts, by the end of their path.
+    pub scripts: Vec<(String, Access)>,
+}
+
+impl Grants {
+    /// Returns what the script of this name may access.
+    pub fn of(&self, script: &str) -> Access {
+        let mut access = self.all.clone();
+        for (_, more) in self.scripts.iter().filter(|(name, _)| is_named(script, name)) {
+            access.extend(more);
+        }
+        access
+    }
+
+    /// Returns the names that match no script: most likely a script was renamed.
+    pub fn unused<'a>(&'a self, scripts: &[&str]) -> Vec<&'a str> {
+        let names = self.scripts.iter().map(|(name, _)| name.as_str());
+        names.filter(|name| !scripts.iter().any(|it| is_named(it, name))).collect()
+    }
+
+    /// Returns whether any script may read this variable: all others need not be kept in memory.
+    pub fn concern_env(&self, name: &str) -> bool {
+        self.all.allows_env(name) || self.scripts.iter().any(|(_, it)| it.allows_env(name))
+    }
+}
+
+/// Returns whether a name means a script: `a.lua`, `handlers/a.lua` and `./a.lua` mean `handlers/a.lua`, but `lua` and `ers/a.lua`
+/// do not.
+fn is_named(script: &str, name: &str) -> bool {
+    let name = normal(Path::new(name));
+    !name.as_os_str().is_empty() && normal(Path::new(script)).ends_with(name)
+}
+
+/// The error of an access that is not granted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Denied {
+    /// The attempted access, in the form of the option that grants it.
+    wanted: String,
+    permission: Permission,
+}
+
+impl Denied {
+    /// Denies a connection.
+    pub fn net(host: &str, port: u16) -> Self {
+        Denied { wanted: net::written(host, port), permission: Permission::Net }
+    }
+
+    /// Denies a variable.
+    pub fn env(name: &str) -> Self {
+        Denied { wanted: name.to_owned(), permission: Permission::Env }
+    }
+
+    /// Denies a file or directory.
+    pub fn read(path: &Path) -> Self {
+        Denied { wanted: path.display().to_string(), permission: Permission::Read }
+    }
+}
+
+impl fmt::Display for Denied {
+    /// Formats like `the variable MYAPP_TOKEN is not granted to this script; --allow-env=MYAPP_TOKEN would allow it`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Denied { wanted, permission } = self;
+        let what = match permission {
+            Permission::Net => "the connection to",
+            Permission::Env => "the variable",
+            Permission::Read => "reading",
+        };
+        let option = permission.option();
+        write!(
+            f,
+            "{what} {wanted} is not granted to this script; --{option}={wanted} would allow it"
+        )
+    }
+}

@@ -1,0 +1,6 @@
+//! What the process may reach: credentials, grants of scripts, and the cluster as scripts use it.
+
+pub mod grants;
+pub mod kube;
+pub mod login;
+pub mod vault;

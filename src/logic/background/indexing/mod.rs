@@ -1,0 +1,58 @@
+//! In-memory indexes that index handlers fill from objects, and how the results of these handlers are applied.
+//!
+//! The contract is `tests/vectors/indexing.json`. Before: `features/indexes`, which calls the handlers. After: `call/indexes.rs`,
+//! which shares the indexes with all scripts.
+
+mod failures;
+mod key;
+mod table;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use self::{
+    failures::Failures,
+    key::{Key, Owner},
+    table::{Place, Table, Values},
+};
+use crate::logic::handlers::outcome::Outcome;
+
+/// The effect of one call of an index handler on the values of its object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Contribution {
+    /// The values are kept.
+    Keep,
+    /// The values are removed.
+    Remove,
+    /// The values are replaced by these, at most one for each key; for equal keys the later one wins.
+    Replace(Vec<(Key, Arc<Value>)>),
+}
+
+impl Contribution {
+    /// Returns the effect of an outcome: a map is values by key, nil changes nothing, and anything else is one value without a key.
+    ///
+    /// An ignored error has no result, so the values of an earlier event are kept.
+    pub fn of(outcome: Outcome) -> Self {
+        if outcome.error.is_some() {
+            return Contribution::Remove;
+        }
+        if let Some(entries) = outcome.entries {
+            let entry = |(key, value): (Value, Value)| (Key::of(&key), Arc::new(value));
+            return Contribution::Replace(entries.into_iter().map(entry).collect());
+        }
+        match outcome.result {
+            None | Some(Value::Null) => Contribution::Keep,
+            Some(Value::Object(entries)) => {
+                let entry = |(key, value): (String, Value)| (Key::text(&key), Arc::new(value));
+                Contribution::Replace(entries.into_iter().map(entry).collect())
+            }
+            Some(
+                value @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)),
+            ) => Contribution::Replace(vec![(Key::Null, Arc::new(value))]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Decides when a daemon or a timer runs.
+//!
+//! The shell asks [`Schedule::next`] what to do, does it, and asks again: every sleep ends early if the stop flag is set, and after
+//! a call the shell reports the outcome. Times are durations since any fixed moment.
+//!
+//! The contract is `tests/vectors/timers.json`.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::logic::{
+    handlers::{
+        handler::{Background, Handler, Kind},
+        outcome::{Effort, Outcome},
+    },
+    text::nanos::Nanos,
+};
+
+/// Minimum pause between two checks for a change: an idle time of zero must not cause a busy loop.
+const WATCH_PERIOD_MIN: Duration = Duration::from_millis(100);
+
+/// Minimum time between the starts of two calls: an interval or a pause of zero must not cause a busy loop. The first retry is
+/// exempt.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+
+/// The next action for a daemon or a timer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Sleep until this time, or until it must stop.
+    Sleep(Duration),
+    /// Attempt a call, then report its [`Outcome`] to [`Schedule::ended`].
+    Call(Effort),
+    /// End it.
+    Exit {
+        /// It ended by itself, so it must not start again for this object.
+        forever: bool,
+    },
+}
+
+/// The input of the schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The current time.
+    pub now: Duration,
+    /// When the essence of the object last changed, or when the object was first seen.
+    pub changed: Duration,
+    /// Whether it must stop.
+    pub stopped: bool,
+}
+
+/// The schedule of one daemon or timer of one object. There may be many thousands.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    state: State,
+    /// When the current series of attempts began, and how many attempts it has had.
+    series: Option<Series>,
+    /// Daemons have neither an interval nor an idle time.
+    interval: Option<Nanos>,
+    sharp: bool,
+    idle: Option<Nanos>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Series {
+    started: Nanos,
+    retries: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Waits for the initial delay.
+    Delayed(Nanos),
+    /// Calls as soon as the object is idle.
+    Ready,
+    /// Runs a call that began at this time.
+    Calling(Nanos),
+    /// Sleeps until this time before the next call.
+    Resting(Nanos),
+    /// Sleeps until `until`, to check whether the object has changed since the call at `called`.
+    Watching { called: Nanos, until: Nanos },
+    /// Has ended.
+    Done,
+}
+
+impl Schedule {
+    /// Creates a schedule that begins now.
+    pub fn new(handler: &Handler, initial_delay: Option<Duration>, now: Duration) -> Self {
+        let options = match handler.kind {
+            Kind::Timer => handler.background.clone(),
+            Kind::Create
+            | Kind::Update
+            | Kind::Delete
+            | Kind::Resume
+            | Kind::Field
+            | Kind::Sub
+            | Kind::Event
+            | Kind::Index
+            | Kind::Daemon
+            | Kind::Startup
+            | Kind::Cleanup
+            | Kind::Login
+            | Kind::Probe
+            | Kind::Test
+            | Kind::Validate
+            | Kind::Mutate => Background::default(),
+        };
+        Schedule {
+            state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default()).into()),
+            series: None,
+            interval: options.interval.map(Nanos::from),
+            sharp: options.sharp,
+            idle: options.idle.map(Nanos::from),
+        }
+    }
+
+    /// Returns what to do now.
+    pub fn next(&mut self, moment: Moment) -> Step {
+        let Moment { now, changed, stopped } = moment;
+        if stopped {
+            return Step::Exit { forever: false };
+        }
+        match self.state {
+            State::Delayed(until) | State::Resting(until) | State::Watching { until, .. }
+                if now < Duration::from(until) =>
+            {
+                Step::Sleep(Duration::from(until).saturating_sub(now))
+            }
+            State::Watching { called, .. } if changed <= Duration::from(called) => {
+                self.watch(called, now)
+            }
+            State::Delayed(_) | State::Resting(_) | State::Watching { .. } | State::Ready => {
+                self.begin(now, changed)
+            }
+            // The shell asked without reporting the call: it must not run twice at once.
+            State::Calling(_) | State::Done => Step::Exit { forever: true },
+        }
+    }
+
+    /// A series lasts from the first attempt to success or failure, including the wait for an idle object.
+    fn begin(&mut self, now: Duration, changed: Duration) -> Step {
+        let series = *self.series.get_or_insert(Series { started: now.into(), retries: 0 });
+        self.state = State::Ready;
+        let quiet = self.idle.map(|idle| changed.saturating_add(idle.into()));
+        if let Some(quiet) = quiet.filter(|quiet| now < *quiet) {
+            return Step::Sleep(quiet.saturating_sub(now));
+        }
+        self.state = State::Calling(now.into());
+        let runtime = now.saturating_sub(series.started.into());
+        Step::Call(Effort { retries: series.retries, runtime })
+    }
+
+    fn watch(&mut self, called: Nanos, now: Duration) -> Step {
+        let period = self.idle.map(Duration::from).unwrap_or_default().max(WATCH_PERIOD_MIN);
+        self.state = State::Watching { called, until: now.saturating_add(period).into() };
+        Step::Sleep(period)
+    }
+
+    /// Handles the end of a call. For timers, permanent failures are like successes: the next interval starts anew.
+    pub fn ended(&mut self, outcome: &Outcome, now: Duration) {
+        let State::Calling(called) = self.state else { return };
+        let earliest = Duration::from(called).saturating_add(PAUSE_MIN);
+        if !outcome.last {
+            let mut due = now.saturating_add(outcome.delay.unwrap_or_default());
+            if let Some(series) = &mut self.series {
+                series.retries = series.retries.saturating_add(1);
+                if series.retries > 1 {
+                    due = due.max(earliest);
+                }
+            }
+            self.state = State::Resting(due.into());
+            return;
+        }
+        self.series = None;
+        self.state = match (self.interval, self.idle) {
+            (Some(interval), _) if self.sharp => {
+                let interval = Duration::from(interval).max(PAUSE_MIN);
+                State::Resting(next_tick(called.into(), interval, now).into())
+            }
+            (Some(interval), _) => {
+                State::Resting(now.saturating_add(interval.into()).max(earliest).into())
+            }
+            // The first check is immediate: the object may have changed during the call.
+            (None, Some(_)) => State::Watching { called, until: now.into() },
+            (None, None) => State::Done,
+        };
+    }
+}
+
+/// Returns the next multiple of the interval after the call began. A call that ends exactly on one waits for the next.
+fn next_tick(called: Duration, interval: Duration, now: Duration) -> Duration {
+    let lasted = now.saturating_sub(called).as_nanos();
+    let over = lasted.checked_rem(interval.as_nanos()).unwrap_or_default();
+    let over = Duration::from_nanos(u64::try_from(over).unwrap_or_default());
+    now.saturating_add(interval.saturating_sub(over))
+}

@@ -1,0 +1,192 @@
+//! Names the reason for which an object reached the operator.
+//!
+//! A watch event says only that *something* about an object changed. This module compares the object with the essence stored on it
+//! after the last finished handling, and gives the change a name.
+//!
+//! The contract is `tests/vectors/cause-detection.json` and `cause-adjustment.json`: add a row there first, then make it
+//! pass. Before: `reactor/object/worker.rs`. After: `plan.rs`.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+
+use crate::logic::object::{
+    Object,
+    corrupt::CorruptState,
+    diff::{self, Diff},
+    diffbase, essence, fields,
+    reason::{EventType, Reason},
+};
+use crate::settings::{FieldPath, Persistence};
+
+/// The facts that determine the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The event reports that the object no longer exists.
+    pub removed: bool,
+    /// The deletion was requested.
+    pub deleting: bool,
+    /// Our finalizer is on the object.
+    pub held: bool,
+    /// How the object compares to the essence that was handled last.
+    pub essence: Essence,
+    /// The object is new to this process.
+    pub initial: bool,
+}
+
+/// How an object compares to the essence that was handled last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Essence {
+    /// No essence was handled yet.
+    Absent,
+    /// The essence differs.
+    Changed,
+    /// The essence is the same.
+    Same,
+}
+
+/// Returns the reason of one event.
+///
+/// The order of the checks is part of the contract. `removed` comes first because a `DELETED` event carries the last state of the
+/// object, which still has our finalizer: checked later, it would look like [`Reason::Delete`].
+pub fn detect(facts: Facts) -> Reason {
+    if facts.removed {
+        return Reason::Gone;
+    }
+    if facts.deleting {
+        return if facts.held { Reason::Delete } else { Reason::Free };
+    }
+    match facts.essence {
+        // Also after a restart: an unfinished creation stays a creation.
+        Essence::Absent => Reason::Create,
+        Essence::Changed => Reason::Update,
+        Essence::Same if facts.initial => Reason::Resume,
+        Essence::Same => Reason::Noop,
+    }
+}
+
+/// A reason with everything that handlers can read about it. Cheap to clone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The reason.
+    pub reason: Reason,
+    /// The object is new to this process. Never true for a creation, so that resuming handlers are not called for it.
+    pub initial: bool,
+    /// The object is marked for deletion.
+    pub deleted: bool,
+    /// The essence that was handled last.
+    pub old: Option<Arc<Value>>,
+    /// The current essence, which is stored when the handling is finished.
+    pub new: Arc<Value>,
+    /// The difference from `old` to `new`; without `old`, one addition of the whole essence.
+    pub diff: Arc<Diff>,
+}
+
+/// A change as seen by the handlers of one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Narrowed {
+    /// The old value of the field; `None` if it was absent.
+    pub old: Option<Arc<Value>>,
+    /// The new value of the field; `None` if it is absent.
+    pub new: Option<Arc<Value>>,
+    /// The changes below the field.
+    pub diff: Arc<Diff>,
+}
+
+/// Compares an object with the essence stored on it.
+///
+/// `extra` are the fields that handlers of the resource watch. Fails only if the stored essence cannot be read.
+pub fn examine(
+    persistence: &Persistence,
+    object: &Object,
+    event_type: Option<EventType>,
+    initial: bool,
+    extra: &BTreeSet<FieldPath>,
+) -> Result<Change, CorruptState> {
+    let body = object.body();
+    let new = Arc::new(essence::of(persistence, body, extra));
+    let storage = &persistence.diffbase_storage;
+    let old = if diffbase::is_stored(storage, body, &new) {
+        Some(Arc::clone(&new))
+    } else {
+        let stored = diffbase::fetch(storage, body)?;
+        stored.map(|it| Arc::new(essence::clear(&persistence.progress_storage, it)))
+    };
+    Ok(compare(persistence, object, event_type, initial, (old, new)))
+}
+
+/// Compares two essences, old and new, that are already known.
+pub fn compare(
+    persistence: &Persistence,
+    object: &Object,
+    event_type: Option<EventType>,
+    initial: bool,
+    (old, new): (Option<Arc<Value>>, Arc<Value>),
+) -> Change {
+    let diff = match &old {
+        Some(old) if Arc::ptr_eq(old, &new) => Diff::new(),
+        Some(old) => diff::diff(old, &new),
+        None => diff::diff(&Value::Null, &new),
+    };
+    let header = object.header();
+    let facts = Facts {
+        removed: event_type == Some(EventType::Deleted),
+        deleting: header.deletion_timestamp.is_some(),
+        held: header.finalizers.contains(&persistence.finalizer),
+        essence: match &old {
+            None => Essence::Absent,
+            Some(_) if diff.is_empty() => Essence::Same,
+            Some(_) => Essence::Changed,
+        },
+        initial,
+    };
+    let reason = detect(facts);
+    Change {
+        reason,
+        initial: initial && reason != Reason::Create,
+        deleted: facts.deleting,
+        old,
+        new,
+        diff: Arc::new(diff),
+    }
+}
+
+impl Change {
+    /// Returns the change as seen from a field; without a field, the whole change.
+    ///
+    /// Sub-handlers see the narrowed change of their parent, so their own fields are relative to its field.
+    pub fn narrowed(&self, field: Option<&FieldPath>) -> Narrowed {
+        let whole = Narrowed {
+            old: self.old.clone(),
+            new: Some(Arc::clone(&self.new)),
+            diff: Arc::clone(&self.diff),
+        };
+        whole.narrowed(field)
+    }
+}
+
+impl Change {
+    /// Returns the change as seen by the sub-handlers of a handler with this field.
+    #[must_use]
+    pub fn below(&self, field: Option<&FieldPath>) -> Change {
+        let Narrowed { old, new, diff } = self.narrowed(field);
+        Change { old, new: new.unwrap_or_default(), diff, ..self.clone() }
+    }
+}
+
+impl Narrowed {
+    /// Returns the change narrowed to one more field.
+    #[must_use]
+    pub fn narrowed(&self, field: Option<&FieldPath>) -> Narrowed {
+        let Some(field) = field.filter(|it| !it.is_empty()) else { return self.clone() };
+        let part = |whole: &Arc<Value>| fields::get(whole, field).cloned().map(Arc::new);
+        Narrowed {
+            old: self.old.as_ref().and_then(part),
+            new: self.new.as_ref().and_then(part),
+            diff: Arc::new(diff::reduce(&self.diff, field)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

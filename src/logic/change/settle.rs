@@ -1,0 +1,56 @@
+//! Decides what follows from the outcomes of a cycle: whether it is done, the next wake-up, and the stored state.
+//!
+//! Hop 7 of the walk. Before: `handling/run.rs`. After: `handling/patching.rs`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    cause::Change,
+    state::{Counts, State},
+};
+use crate::logic::{
+    handlers::outcome::{LogLevel, LogLine},
+    object::diffbase,
+};
+use crate::settings::Persistence;
+
+/// The result of a cycle for its change.
+#[derive(Debug, Default)]
+pub struct Settlement {
+    /// Log lines of the object.
+    pub lines: Vec<LogLine>,
+    /// The pauses until the unfinished handlers are due.
+    pub delays: Vec<Duration>,
+    /// Every handler has ended, or there was none: the change is finished.
+    pub done: bool,
+}
+
+/// Settles a change. `skipped`: no handler was selected for it.
+pub fn change(state: &State, change: &Change, skipped: bool, now: Timestamp) -> Settlement {
+    if skipped {
+        return Settlement { done: true, ..Settlement::default() };
+    }
+    if !state.done() {
+        return Settlement { delays: state.delays(now), ..Settlement::default() };
+    }
+    let Counts { succeeded, failed, .. } = state.counts();
+    let title = change.reason.title().unwrap_or_default();
+    let text = format!("{title} is processed: {succeeded} succeeded; {failed} failed.");
+    let line = LogLine { level: LogLevel::Info, text, with_trace: false };
+    Settlement { lines: vec![line], delays: Vec::new(), done: true }
+}
+
+/// Stores the essence as handled, unless the same is already stored.
+pub fn remember(
+    persistence: &Persistence,
+    body: &Value,
+    change: &Change,
+    patch: &mut Map<String, Value>,
+) {
+    if change.old.is_none() || !change.diff.is_empty() {
+        diffbase::store(&persistence.diffbase_storage, body, &change.new, patch);
+    }
+}

@@ -1,0 +1,311 @@
+//! The progress of all handlers of one cause: what to call, what to store, and whether the cause is finished.
+//!
+//! The contract is the `state/…` and `deliver/…` rows of `tests/vectors/progress-records.json`.
+//!
+//! A cycle of a cause uses a state in this order: [`State::load`] → [`State::begin`] → if anything is [`State::superseded`]:
+//! [`State::repurpose`], and if anything still is: [`State::purge`] → call the handlers that are [`State::awakened`] →
+//! [`State::apply`] their outcomes → [`State::store`] → if [`State::done`]: [`State::purge`], otherwise sleep for the shortest of
+//! [`State::delays`]. Sub-handlers use the same order without superseding and purging; those that one attempt of their parent runs
+//! at different times are combined by [`State::absorb`].
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use indexmap::IndexMap;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::logic::{
+    handlers::{
+        outcome::Outcome,
+        progress::{self, Record},
+    },
+    object::{corrupt::CorruptState, reason::Reason},
+    text::json,
+};
+use crate::settings::ProgressStorage;
+
+/// The records of one cause, in the order of the handlers.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    purpose: Option<Reason>,
+    entries: IndexMap<Arc<str>, Entry>,
+}
+
+/// A record with its stored form and its part in the cycle.
+#[derive(Clone, Debug)]
+struct Entry {
+    record: Record,
+    /// The form stored on the object, without nulls; `None` if nothing is stored.
+    stored: Option<Value>,
+    /// The handler is selected for the cause: the cause waits for it.
+    active: bool,
+    /// The last attempt of this cycle requested a permanent failure.
+    is_permanent: bool,
+}
+
+/// The number of handlers by progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Finished successfully.
+    pub succeeded: usize,
+    /// Finished with errors.
+    pub failed: usize,
+    /// Not finished.
+    pub left: usize,
+}
+
+/// A result that cannot be merged into the content of the patch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("deliver the result of handler '{id}': `{place}` in the patch is not a map")]
+pub struct Undeliverable {
+    /// The handler.
+    pub id: String,
+    /// The field of the patch.
+    pub place: String,
+}
+
+impl State {
+    /// Reads the stored records of all handlers of the resource, including those of other causes.
+    ///
+    /// Records of other ids belong to other operators and are never changed.
+    pub fn load<'a>(
+        storage: &ProgressStorage,
+        body: &Value,
+        owned: impl IntoIterator<Item = &'a Arc<str>>,
+        now: Timestamp,
+    ) -> Result<Self, CorruptState> {
+        let mut entries = IndexMap::new();
+        for id in owned {
+            if let Some(stored) = progress::fetch(storage, body, id)? {
+                let record = Record::parse(id, &stored, now)?;
+                let stored = Some(without_nulls(stored));
+                entries.insert(
+                    Arc::clone(id),
+                    Entry { record, stored, active: false, is_permanent: false },
+                );
+            }
+        }
+        Ok(State { purpose: None, entries })
+    }
+
+    /// Sets the cause and assigns the selected handlers to it: their records become active, missing ones are created.
+    pub fn begin<'a>(
+        &mut self,
+        reason: Reason,
+        selected: impl IntoIterator<Item = &'a Arc<str>>,
+        now: Timestamp,
+    ) {
+        self.purpose = Some(reason);
+        for id in selected {
+            let fresh = || Entry {
+                record: Record::new(now, Some(reason.as_str())),
+                stored: None,
+                active: false,
+                is_permanent: false,
+            };
+            self.entries.entry(Arc::clone(id)).or_insert_with(fresh).active = true;
+        }
+    }
+
+    /// Adds further records. Existing records are newer, and are kept.
+    pub fn absorb(&mut self, further: State) {
+        for (id, entry) in further.entries {
+            self.entries.entry(id).or_insert(entry);
+        }
+    }
+
+    /// Adds newer records; they replace existing ones.
+    pub fn replace(&mut self, newer: &State) {
+        for (id, entry) in &newer.entries {
+            self.entries.insert(Arc::clone(id), entry.clone());
+        }
+    }
+
+    /// Removes a handler that is no longer declared.
+    pub fn remove(&mut self, id: &str) {
+        self.entries.shift_remove(id);
+    }
+
+    /// Replaces the record of a handler. A handler that is not part of the state is ignored.
+    pub fn set(&mut self, id: &str, record: Record) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.record = record;
+            entry.is_permanent = false;
+        }
+    }
+
+    /// Truncates the messages of all records to this number of bytes; `0` removes them.
+    pub fn shorten_messages(&mut self, bytes: usize) {
+        for entry in self.entries.values_mut() {
+            entry.record.shorten_message(bytes);
+        }
+    }
+
+    /// Returns the ids of all records.
+    pub fn ids(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.entries.keys()
+    }
+
+    /// Returns the number of handlers stored for other causes, by purpose. Empty if no cause is superseded.
+    pub fn superseded(&self) -> BTreeMap<String, Counts> {
+        let mut foreign = BTreeMap::<String, Counts>::new();
+        for record in self.records().filter(|it| !self.is_ours(it)) {
+            if let Some(purpose) = &record.purpose {
+                foreign.entry(purpose.clone()).or_default().add(record);
+            }
+        }
+        foreign
+    }
+
+    /// Assigns the selected handlers to the current cause, with their retries and delays.
+    ///
+    /// If some are still [`State::superseded`], they belong to handlers that are no longer selected: purge.
+    pub fn repurpose(&mut self) {
+        let purpose = self.purpose.map(|it| it.as_str().to_owned());
+        for entry in self.entries.values_mut().filter(|it| it.active) {
+            entry.record.purpose.clone_from(&purpose);
+        }
+    }
+
+    /// Returns whether the handler is to be called now. False for handlers that are not part of the state.
+    pub fn awakened(&self, id: &str, now: Timestamp) -> bool {
+        self.entries.get(id).is_some_and(|it| it.active && it.record.awakened(now))
+    }
+
+    /// Returns the record of a handler.
+    pub fn record(&self, id: &str) -> Option<&Record> {
+        self.entries.get(id).map(|it| &it.record)
+    }
+
+    /// Records how an attempt ended: see [`Record::transition`]. A handler that is not part of the state is ignored.
+    pub fn apply(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.record = entry.record.transition(outcome, now);
+            entry.is_permanent = outcome.is_permanent();
+        }
+    }
+
+    /// Returns whether the last attempt of this cycle requested a permanent failure.
+    pub fn is_permanent(&self, id: &str) -> bool {
+        self.entries.get(id).is_some_and(|it| it.is_permanent)
+    }
+
+    /// Adds to the patch all records that differ from the stored ones.
+    ///
+    /// Also rewrites the records of unselected handlers that are stored in another form, for example of timestamps.
+    pub fn store(&self, storage: &ProgressStorage, body: &Value, patch: &mut Map<String, Value>) {
+        for (id, entry) in &self.entries {
+            let stored = entry.stored.as_ref();
+            if !stored.is_some_and(|it| json::equal(it, &entry.record.to_json(false))) {
+                progress::store(storage, body, id, &entry.record, patch);
+            }
+        }
+    }
+
+    /// Removes the records of these handlers, of all handlers in the state, and of all their sub-handlers.
+    pub fn purge<'a>(
+        &self,
+        storage: &ProgressStorage,
+        body: &Value,
+        patch: &mut Map<String, Value>,
+        owned: impl IntoIterator<Item = &'a Arc<str>>,
+    ) {
+        let subrefs = self.records().flat_map(|it| &it.subrefs).map(String::as_str);
+        let known = self.entries.keys().map(AsRef::as_ref).chain(subrefs);
+        let mut ids: BTreeSet<&str> = known.collect();
+        for id in owned {
+            ids.insert(id);
+        }
+        for id in ids {
+            progress::purge(storage, body, id, patch);
+        }
+    }
+
+    /// Returns whether no handler of the cause is to be called any more.
+    pub fn done(&self) -> bool {
+        self.active().all(Record::finished)
+    }
+
+    /// Returns the counts for the current cause, including handlers without a known cause.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for record in self.records().filter(|it| self.is_ours(it)) {
+            counts.add(record);
+        }
+        counts
+    }
+
+    /// Returns, for each unfinished handler, how long until it is to be called.
+    pub fn delays(&self, now: Timestamp) -> Vec<Duration> {
+        self.active().filter(|it| !it.finished()).map(|it| it.delay(now)).collect()
+    }
+
+    /// Returns how long until a handler of the cause is to be called; `None` if it is finished, or not part of the cause.
+    pub fn delay(&self, id: &str, now: Timestamp) -> Option<Duration> {
+        let entry = self.entries.get(id).filter(|it| it.active && !it.record.finished())?;
+        Some(entry.record.delay(now))
+    }
+
+    fn records(&self) -> impl Iterator<Item = &Record> {
+        self.entries.values().map(|it| &it.record)
+    }
+
+    fn active(&self) -> impl Iterator<Item = &Record> {
+        self.entries.values().filter(|it| it.active).map(|it| &it.record)
+    }
+
+    fn is_ours(&self, record: &Record) -> bool {
+        match (&record.purpose, self.purpose) {
+            (Some(purpose), Some(ours)) => purpose == ours.as_str(),
+            (None, _) | (_, None) => true,
+        }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, record: &Record) {
+        self.succeeded += usize::from(record.success);
+        self.failed += usize::from(record.failure);
+        self.left += usize::from(!record.finished());
+    }
+}
+
+/// Adds the result of a handler to the status in a patch. Maps are merged one level deep; a null is not a result.
+pub fn deliver(
+    patch: &mut Map<String, Value>,
+    id: &str,
+    result: &Value,
+) -> Result<(), Undeliverable> {
+    let undeliverable = |place: String| Undeliverable { id: id.to_owned(), place };
+    if result.is_null() {
+        return Ok(());
+    }
+    let status = patch.entry("status").or_insert_with(|| Value::Object(Map::new()));
+    let status = status.as_object_mut().ok_or_else(|| undeliverable("status".into()))?;
+    match result {
+        Value::Object(entries) => {
+            let target = status.entry(id).or_insert_with(|| Value::Object(Map::new()));
+            let target =
+                target.as_object_mut().ok_or_else(|| undeliverable(format!("status.{id}")))?;
+            target.extend(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            status.insert(id.to_owned(), result.clone());
+        }
+    }
+    Ok(())
+}
+
+fn without_nulls(mut stored: Value) -> Value {
+    if let Value::Object(fields) = &mut stored {
+        fields.retain(|_, value| !value.is_null());
+    }
+    stored
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Restricts the objects of a resource that the server returns: `settings.watching.*_selectors`.
+
+use super::Selector;
+use crate::logic::object::resource::Resource;
+use crate::settings::{Selectors, Watching};
+
+/// The query parameters that restrict lists and watches of one resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restrictions {
+    /// `labelSelector`
+    pub labels: Option<String>,
+    /// `fieldSelector`
+    pub fields: Option<String>,
+    /// `shardSelector`
+    pub shard: Option<String>,
+}
+
+impl Restrictions {
+    /// Returns the restrictions that the settings define for a resource.
+    ///
+    /// All matching label and field selectors are combined; of the shard selectors, the first that was defined is used.
+    pub fn of(resource: &Resource, watching: &Watching) -> Self {
+        let all = |selectors: &Selectors| {
+            let mut texts = matching(selectors, resource).collect::<Vec<_>>();
+            texts.sort_unstable();
+            texts.dedup();
+            (!texts.is_empty()).then(|| texts.join(","))
+        };
+        Restrictions {
+            labels: all(&watching.label_selectors),
+            fields: all(&watching.field_selectors),
+            shard: matching(&watching.shard_selectors, resource).next().map(str::to_owned),
+        }
+    }
+
+    /// Returns the query parameters, in their order.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let named = [
+            ("labelSelector", &self.labels),
+            ("fieldSelector", &self.fields),
+            ("shardSelector", &self.shard),
+        ];
+        named.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)))
+    }
+}
+
+/// Returns the keys that are not valid resource selectors, with the errors.
+pub fn misspelled(watching: &Watching) -> Vec<String> {
+    let groups = [
+        ("label_selectors", &watching.label_selectors),
+        ("field_selectors", &watching.field_selectors),
+        ("shard_selectors", &watching.shard_selectors),
+    ];
+    let problems = groups.into_iter().flat_map(|(name, selectors)| {
+        selectors.keys().filter_map(move |key| {
+            let problem = Selector::of_text(key).err()?;
+            Some(format!("settings.watching.{name}: {key:?} is ignored: {problem}"))
+        })
+    });
+    problems.collect()
+}
+
+/// Returns the values that apply to the resource, in the order of definition.
+fn matching<'a>(selectors: &'a Selectors, resource: &Resource) -> impl Iterator<Item = &'a str> {
+    let concerns =
+        |key: &str| Selector::of_text(key).is_ok_and(|it| it.check(resource, &|_, _| false));
+    selectors.iter().filter(move |(key, _)| concerns(key)).map(|(_, text)| text.as_str())
+}

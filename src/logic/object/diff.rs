@@ -1,0 +1,170 @@
+//! Compares two structures.
+//!
+//! The contract is `tests/vectors/diff.json` and `diff-reduce.json`.
+
+use serde_json::{Map, Value};
+
+use super::fields;
+use crate::logic::text::json;
+use crate::settings::FieldPath;
+
+/// Operations that turn the old structure into the new one; empty if they are equal.
+pub type Diff = Vec<DiffItem>;
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiffItem {
+    /// The kind of the operation.
+    pub operation: Operation,
+    /// The path; empty for the whole structure.
+    pub field: FieldPath,
+    /// Null for additions.
+    pub old: Value,
+    /// Null for removals.
+    pub new: Value,
+}
+
+/// The kinds of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// The field was added.
+    Add,
+    /// The value was replaced.
+    Change,
+    /// The field was removed.
+    Remove,
+}
+
+impl Operation {
+    /// Returns the word used in kwargs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Add => "add",
+            Operation::Change => "change",
+            Operation::Remove => "remove",
+        }
+    }
+}
+
+/// Determines which keys are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Keys of both structures.
+    Full,
+    /// Keys that only the new structure has are ignored.
+    Left,
+    /// Keys that only the old structure has are ignored.
+    Right,
+}
+
+/// Compares two structures. Null counts as absent; lists are compared as a whole.
+pub fn diff(old: &Value, new: &Value) -> Diff {
+    scoped(old, new, Scope::Full)
+}
+
+/// Compares two structures within a scope.
+///
+/// On every level additions come first, then removals, then changes below common keys, each in the order of its map.
+///
+/// If the paths of all operations would take more than [`PATHS_MAX`] bytes together, the result is a single change of the whole.
+pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
+    let mut walk = Walk { scope, path: Vec::new(), room: PATHS_MAX, found: Diff::new() };
+    if walk.compare(old, new) == Room::Left {
+        return walk.found;
+    }
+    vec![DiffItem {
+        operation: Operation::Change,
+        field: FieldPath::new(),
+        old: old.clone(),
+        new: new.clone(),
+    }]
+}
+
+/// Maximum bytes of the paths of all operations. Each path repeats the keys above it, so a key of 1 MiB above many fields would
+/// fill the memory. The largest objects of a cluster take a tenth of this.
+const PATHS_MAX: usize = 16 << 20;
+
+/// Returns the same changes as seen from a field: those below it, and its part of those above it.
+pub fn reduce(changes: &Diff, field: &[String]) -> Diff {
+    let mut reduced = Diff::new();
+    for item in changes {
+        if let Some(below) = item.field.strip_prefix(field) {
+            reduced.push(DiffItem { field: below.to_vec(), ..item.clone() });
+        } else if let Some(tail) = field.strip_prefix(item.field.as_slice()) {
+            let part = |whole| fields::get(whole, tail).unwrap_or(&Value::Null);
+            reduced.extend(diff(part(&item.old), part(&item.new)));
+        }
+    }
+    reduced
+}
+
+/// A comparison in progress.
+struct Walk<'a> {
+    scope: Scope,
+    /// Borrowed: most compared values are equal, and their paths are not needed.
+    path: Vec<&'a str>,
+    /// Bytes that paths may still take.
+    room: usize,
+    found: Diff,
+}
+
+/// Whether more paths fit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Left,
+    Full,
+}
+
+impl<'a> Walk<'a> {
+    fn compare(&mut self, old: &'a Value, new: &'a Value) -> Room {
+        match (old, new) {
+            (Value::Null, Value::Null) => Room::Left,
+            (Value::Null, _) => self.report(Operation::Add, old, new),
+            (_, Value::Null) => self.report(Operation::Remove, old, new),
+            // Two equal maps produce no operations below them either, so their equality is not checked separately.
+            (Value::Object(old), Value::Object(new)) => self.compare_maps(old, new),
+            _ if json::equal(old, new) => Room::Left,
+            _ => self.report(Operation::Change, old, new),
+        }
+    }
+
+    fn compare_maps(&mut self, old: &'a Map<String, Value>, new: &'a Map<String, Value>) -> Room {
+        let scope = self.scope;
+        let added = new.iter().filter(|(key, _)| scope != Scope::Left && !old.contains_key(*key));
+        let removed =
+            old.iter().filter(|(key, _)| scope != Scope::Right && !new.contains_key(*key));
+        let common = old.iter().filter_map(|(key, it)| Some((key, it, new.get(key)?)));
+        let added = added.map(|(key, it)| (key, &Value::Null, it));
+        let removed = removed.map(|(key, it)| (key, it, &Value::Null));
+        for (key, old, new) in added.chain(removed).chain(common) {
+            if self.compare_at(key, old, new) == Room::Full {
+                return Room::Full;
+            }
+        }
+        Room::Left
+    }
+
+    fn compare_at(&mut self, key: &'a str, old: &'a Value, new: &'a Value) -> Room {
+        self.path.push(key);
+        let room = self.compare(old, new);
+        self.path.pop();
+        room
+    }
+
+    fn report(&mut self, operation: Operation, old: &Value, new: &Value) -> Room {
+        let bytes = self.path.iter().map(|it| it.len()).sum();
+        let Some(room) = self.room.checked_sub(bytes) else { return Room::Full };
+        self.room = room;
+        let field = self.path.iter().map(|it| (*it).to_owned()).collect();
+        self.found.push(DiffItem { operation, field, old: old.clone(), new: new.clone() });
+        Room::Left
+    }
+}
+/// Formats a diff for log lines: one `(operation field: old -> new)` after the other.
+pub fn to_text(diff: &Diff) -> String {
+    let item = |it: &DiffItem| {
+        let (operation, field) = (it.operation.as_str(), it.field.join("."));
+        format!("({operation} {field:?}: {} -> {})", it.old, it.new)
+    };
+    diff.iter().map(item).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,4 @@
+//! One operator among others: peering between operators, and the election of a leader among replicas.
+
+pub mod leadership;
+pub mod peering;

@@ -1,0 +1,8 @@
+//! Strings for people and for stored state: durations, sizes, suggestions, and values as Python and JSON write them.
+
+pub mod duration;
+pub mod json;
+pub mod nanos;
+pub mod nearest;
+pub mod python_text;
+pub mod size;

@@ -1,0 +1,146 @@
+//! Handles a change of one object: plans, runs the due handlers, settles.
+//!
+//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/object/delivery.rs`. `level.rs` runs the handlers of one change, or
+//! the sub-handlers of one handler; `subhandlers.rs` runs one handler with its sub-handlers; `settling.rs` computes the records.
+
+mod attempts;
+mod level;
+mod retry;
+mod settling;
+mod subhandlers;
+
+use std::sync::Arc;
+
+pub(in crate::reactor) use self::{attempts::Attempts, retry::Rate, settling::Settling};
+use self::{level::Level, subhandlers::Descendants};
+use super::{error::CycleError, memory::Memory, undecided::FilterContext};
+use crate::call::{ChangeCause, Logger, Memo, SharedPatch};
+use crate::logic::{
+    change::{cause::Change, filters::Answers, plan, state::State},
+    handlers::{handler::Handler, outcome::LogLevel},
+    object::{Object, reason::Reason},
+};
+use crate::reactor::{
+    generation::StreamContext,
+    streams::{permits::WorkerPermit, queue::Queue},
+};
+use crate::settings::FieldPath;
+
+/// The handling of one change.
+pub(in crate::reactor) struct Changing<'a> {
+    pub(in crate::reactor) context: ChangeContext<'a>,
+    pub(in crate::reactor) memory: &'a mut Memory,
+    /// Knows the handlers whose filters cannot be decided yet.
+    pub(in crate::reactor) filters: &'a FilterContext,
+    /// The queue of newer events.
+    pub(in crate::reactor) queue: &'a Queue,
+    /// The worker's permit, released while it waits for something other than its own work.
+    pub(in crate::reactor) permit: &'a WorkerPermit,
+    /// The change does not end with its handlers: daemons or timers of the object are still stopping, or some handlers are
+    /// undecided about the change.
+    pub(in crate::reactor) is_held: bool,
+}
+
+/// What all handlers of one change of one object share.
+#[derive(Clone, Copy)]
+pub(in crate::reactor) struct ChangeContext<'a> {
+    pub(in crate::reactor) serving: &'a StreamContext,
+    pub(in crate::reactor) logger: &'a Logger,
+    pub(in crate::reactor) object: &'a Arc<Object>,
+    pub(in crate::reactor) patch: &'a SharedPatch,
+    pub(in crate::reactor) attempts: &'a Attempts,
+    pub(in crate::reactor) memo: &'a Memo,
+}
+
+impl Changing<'_> {
+    /// Runs the due handlers. Returns what to record; `None` if no handler can react to the change.
+    pub(in crate::reactor) async fn run(
+        mut self,
+        change: Change,
+        answers: &mut Answers,
+    ) -> Result<Option<Settling>, CycleError> {
+        let ChangeContext { serving, logger, object, .. } = self.context;
+        let is_held = self.is_held;
+        let owned = &serving.handlers.changing;
+        let nobody = Descendants::default();
+        let edited = self.memory.waiting.as_ref().map(|it| it.edited(owned)).unwrap_or_default();
+        let level = Level {
+            context: self.context,
+            change: &change,
+            chooser: &serving.lifecycle,
+            descendants: &nobody,
+            edited: &edited,
+        };
+        let mut selected = Vec::new();
+        if change.reason.is_handled() {
+            selected = level.select(owned, answers).await?;
+        }
+        let may_retry = matches!(change.reason, Reason::Noop | Reason::Resume);
+        let mut again = None;
+        if selected.is_empty() && may_retry && self.memory.has_failed {
+            again = self.again(&change, &level).await;
+        }
+        let mut seen = change.clone();
+        if let Some((change, handlers)) = again {
+            (seen, selected) = (change, handlers);
+        }
+        if let Some(line) = plan::unhandled(seen.reason) {
+            logger.log(LogLevel::Debug, line);
+            return Ok(None);
+        }
+        let level = Level { change: &seen, ..level };
+        let now = serving.clock.now();
+        let storage = &serving.settings.persistence.progress_storage;
+        let mut state = State::load(storage, object.body(), ids(owned), now)?;
+        let superseded = plan::begin(&mut state, seen.reason, &selected, now);
+        superseded.lines.iter().for_each(|line| logger.line(line, None));
+        // The handlers have finished in an earlier cycle, and their records were not purged for a new start.
+        let has_ended = is_held && !selected.is_empty() && state.done();
+        if has_ended {
+            selected.clear();
+        } else {
+            self.announce(&seen);
+        }
+        let due = plan::due(&state, &selected, &edited, serving.clock.now());
+        let called = level.run(&due, &mut state).await;
+        let settling = Settling {
+            change: seen,
+            state,
+            selected,
+            called,
+            is_left_over: superseded.left_over,
+            is_held,
+            handled_once: self.memory.handled_once,
+        };
+        let now = serving.clock.now();
+        settling.settlement(now).lines.iter().for_each(|line| logger.line(line, None));
+        settling.note(self.memory, now);
+        Ok(Some(settling))
+    }
+
+    /// Writes the long lines at the start of a cycle, only if debug lines are enabled.
+    fn announce(&self, change: &Change) {
+        let ChangeContext { logger, object, .. } = self.context;
+        let Some(title) = change.reason.title() else { return };
+        if !logger.is_enabled(LogLevel::Debug) {
+            return;
+        }
+        logger.log(LogLevel::Debug, &format!("{title} is in progress: {}", object.body()));
+        if change.old.is_some() && !change.diff.is_empty() {
+            let diff = crate::logic::object::diff::to_text(&change.diff);
+            logger.log(LogLevel::Debug, &format!("{title} diff: {diff}"));
+        }
+    }
+}
+
+/// Returns the kwargs of a change, reduced to a field.
+pub(in crate::reactor) fn kwargs(change: &Change, field: Option<&FieldPath>) -> ChangeCause {
+    let narrowed = change.narrowed(field);
+    // Below an absent field, a sub-handler sees an absent value, too.
+    let new = narrowed.new.filter(|it| !it.is_null());
+    ChangeCause { reason: change.reason, old: narrowed.old, new, diff: narrowed.diff }
+}
+
+fn ids(handlers: &[Arc<Handler>]) -> impl Iterator<Item = &Arc<str>> {
+    handlers.iter().map(|it| &it.id)
+}

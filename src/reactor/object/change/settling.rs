@@ -1,0 +1,239 @@
+//! The records of a change. They are computed again after the server has rejected a handler's request.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    attempts::{Attempt, Attempts},
+    ids,
+};
+use crate::handling::run;
+use crate::logic::{
+    change::{
+        cause::Change,
+        failed::Failed,
+        settle::{self, Settlement},
+        state::State,
+    },
+    handlers::{
+        handler::Handler,
+        outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
+    },
+    object::{corrupt::CorruptState, diffbase, reason::Reason},
+};
+use crate::reactor::{generation::StreamContext, object::memory::Memory};
+
+/// A change whose handlers have been called.
+#[derive(Debug)]
+pub(in crate::reactor) struct Settling {
+    pub(super) change: Change,
+    /// The records after the calls.
+    pub(super) state: State,
+    /// The handlers whose filters match the change.
+    pub(super) selected: Vec<Arc<Handler>>,
+    /// The handlers among these that were called.
+    pub(super) called: Vec<Arc<Handler>>,
+    /// All records belong to another change, and must be purged first.
+    pub(super) is_left_over: bool,
+    /// The change does not end with its handlers, see `Changing`.
+    pub(super) is_held: bool,
+    /// A change was handled completely before this one.
+    pub(super) handled_once: bool,
+}
+
+impl Settling {
+    /// Returns the state of a change that the object has overtaken: its handlers have finished with the essence they have seen, and
+    /// later changes start from there.
+    ///
+    /// # Errors
+    /// If the state on the object cannot be read.
+    pub(in crate::reactor) fn of_overtaken(
+        change: &Change,
+        seen: Arc<Value>,
+        serving: &StreamContext,
+        body: &Value,
+    ) -> Result<Self, CorruptState> {
+        let persistence = &serving.settings.persistence;
+        let owned = &serving.handlers.changing;
+        let now = serving.clock.now();
+        let state = State::load(&persistence.progress_storage, body, ids(owned), now)?;
+        let is_stored = diffbase::is_stored(&persistence.diffbase_storage, body, &seen);
+        let old = is_stored.then(|| Arc::clone(&seen));
+        let diff = Arc::default();
+        Ok(Settling {
+            change: Change { old, new: seen, diff, ..change.clone() },
+            state,
+            selected: Vec::new(),
+            called: Vec::new(),
+            is_left_over: true,
+            is_held: false,
+            handled_once: true,
+        })
+    }
+
+    /// Returns whether any record belongs to an unfinished handler.
+    pub(in crate::reactor) fn has_unfinished(&self) -> bool {
+        self.state.counts().left > 0
+    }
+
+    /// Returns the progress of the change.
+    pub(in crate::reactor) fn settlement(&self, now: Timestamp) -> Settlement {
+        settle::change(&self.state, &self.change, self.selected.is_empty(), now)
+    }
+
+    /// Returns the fields to write to the object: the records, or, when all handlers have finished, their removal and the essence.
+    pub(in crate::reactor) fn own(
+        &self,
+        serving: &StreamContext,
+        body: &Value,
+        attempts: &mut Attempts,
+    ) -> Map<String, Value> {
+        let persistence = &serving.settings.persistence;
+        let storage = &persistence.progress_storage;
+        let owned = &serving.handlers.changing;
+        let mut own = Map::new();
+        if self.is_left_over {
+            self.state.purge(storage, body, &mut own, ids(owned));
+        }
+        if !self.selected.is_empty() {
+            attempts.children().store(storage, body, &mut own);
+            self.state.store(storage, body, &mut own);
+        }
+        if self.is_done(serving.clock.now()) {
+            if !self.selected.is_empty() {
+                self.state.purge(storage, body, &mut own, ids(owned));
+            }
+            settle::remember(persistence, body, &self.change, &mut own);
+        }
+        self.note_failed(serving, body, &mut own);
+        own
+    }
+
+    /// Stores which handlers have failed permanently. Not necessary for a deletion, which removes the object.
+    fn note_failed(&self, serving: &StreamContext, body: &Value, own: &mut Map<String, Value>) {
+        let reason = self.change.reason;
+        if self.called.is_empty() || reason == Reason::Delete {
+            return;
+        }
+        let persistence = &serving.settings.persistence;
+        let before = Failed::of(persistence, body);
+        let mut failed = before.clone();
+        let handlers = (&*self.called, &*serving.handlers.changing);
+        failed.note(&self.state, reason, handlers, serving.clock.now());
+        if failed != before {
+            failed.store(persistence, body, own);
+        }
+    }
+
+    /// Returns whether the change is complete.
+    pub(in crate::reactor) fn is_done(&self, now: Timestamp) -> bool {
+        self.settlement(now).done && !self.is_held
+    }
+
+    /// Stores the result in the memory, for the next cycles.
+    pub(in crate::reactor) fn note(&self, memory: &mut Memory, now: Timestamp) {
+        memory.handled_once = self.handled_once || self.is_done(now);
+        let mut waiting = memory.waiting.take().unwrap_or_default();
+        if !self.selected.is_empty() {
+            waiting.note(&self.state, &self.selected, &self.called, now);
+            memory.waiting = Some(waiting).filter(|it| !it.is_empty());
+        }
+    }
+
+    /// Fails the attempt afterwards, and with it the parents that wait for it. Returns the log line.
+    pub(in crate::reactor) fn fail(
+        &mut self,
+        attempt: &Attempt,
+        raised: Raised,
+        serving: &StreamContext,
+        attempts: &mut Attempts,
+    ) -> LogLine {
+        let now = serving.clock.now();
+        let effort = Effort { retries: attempt.retries, runtime: run::since(attempt.started, now) };
+        let backoff = serving.settings.execution.default_backoff;
+        let ended = Ended::Raised(raised);
+        let (outcome, line) = outcome::after(&attempt.handler, ended, effort, backoff);
+        let mut delay = (!outcome.last).then(|| outcome.delay.unwrap_or_default());
+        self.retract(attempt, &outcome, now, attempts);
+        let mut parent = attempt.parent;
+        while let Some(above) = parent.and_then(|it| attempts.get(it)) {
+            let Some(wait) = delay else { break };
+            delay = self.reopen(&above, wait, now, attempts);
+            parent = above.parent;
+        }
+        line
+    }
+
+    /// Reopens a parent whose sub-handlers have not finished after all. Returns the delay until it continues.
+    fn reopen(
+        &mut self,
+        attempt: &Attempt,
+        delay: Duration,
+        now: Timestamp,
+        attempts: &mut Attempts,
+    ) -> Option<Duration> {
+        let id = &attempt.handler.id;
+        let record = self.state.record(id).or_else(|| attempts.children().record(id))?;
+        // A parent that has failed by itself never runs again, and one that waits runs early enough.
+        if record.failure || !record.success && record.delay(now) <= delay {
+            return None;
+        }
+        let raised = Raised {
+            kind: RaisedKind::Unfinished(Some(delay)),
+            message: String::new(),
+            trace: None,
+        };
+        let ended = Ended::Raised(raised);
+        let (outcome, _) = outcome::after(&attempt.handler, ended, Effort::default(), delay);
+        self.retract(attempt, &outcome, now, attempts);
+        Some(delay)
+    }
+
+    /// Replaces the outcome of the attempt.
+    fn retract(
+        &mut self,
+        attempt: &Attempt,
+        outcome: &Outcome,
+        now: Timestamp,
+        attempts: &mut Attempts,
+    ) {
+        let id = &attempt.handler.id;
+        let Some(before) = &attempt.before else { return };
+        for state in [&mut self.state, attempts.children()] {
+            let Some(after) = state.record(id) else { continue };
+            let outcome = Outcome { subrefs: after.subrefs.clone(), ..outcome.clone() };
+            state.set(id, before.transition(&outcome, now));
+        }
+    }
+
+    /// Drops attempts of handlers that were edited or removed since: the next cycle decides about them, and about the end of the
+    /// change.
+    pub(in crate::reactor) fn forget(
+        &mut self,
+        replaced: &BTreeSet<usize>,
+        handlers: &[Arc<Handler>],
+        attempts: &mut Attempts,
+    ) {
+        self.is_held = true;
+        for number in replaced {
+            let Some(attempt) = attempts.get(*number) else { continue };
+            let id = &attempt.handler.id;
+            let is_edited = attempt.parent.is_some() || handlers.iter().any(|it| it.id == *id);
+            for state in [&mut self.state, attempts.children()] {
+                match attempt.before.clone().filter(|_| is_edited) {
+                    Some(before) => state.set(id, before),
+                    None => state.remove(id),
+                }
+            }
+            self.called.retain(|it| it.id != *id);
+        }
+    }
+
+    /// Cuts the messages in all records to this many bytes.
+    pub(in crate::reactor) fn shorten(&mut self, bytes: usize, attempts: &mut Attempts) {
+        self.state.shorten_messages(bytes);
+        attempts.children().shorten_messages(bytes);
+    }
+}

@@ -1,0 +1,282 @@
+//! The end of a cycle: sends its changes, or sleeps until the next handler is due.
+//!
+//! Before: `cycle.rs`. After: `delivery.rs`; the server's response goes to `worker.rs`, which waits for its event.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future;
+use tokio::time;
+
+use super::{
+    delivery::{Delivery, Sender},
+    error::CycleError,
+    memory::Memory,
+};
+use crate::call::Logger;
+use crate::handling::patching::Received;
+use crate::logic::{
+    change::{patch::Patch, plan, registry::ResourceHandlers},
+    handlers::{outcome::LogLevel, progress},
+    object::Object,
+    text::python_text,
+};
+use crate::reactor::{
+    generation::StreamContext,
+    streams::{permits::WorkerPermit, queue::Queue},
+};
+
+/// What is left after the change handlers have run.
+#[derive(Debug, Default)]
+pub(in crate::reactor) struct Left {
+    /// Pauses until stopping daemons and timers are checked again.
+    pub(in crate::reactor) delays: Vec<Duration>,
+    /// Whether change handlers are interested in the object and all conditions to call them were met.
+    pub(in crate::reactor) looked_at: bool,
+    /// Some daemons or timers must start again, but only after they have stopped.
+    pub(in crate::reactor) is_awaited: bool,
+}
+
+/// What the worker does after a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::reactor) enum Next {
+    /// Waits for the next event.
+    Event,
+    /// Waits for the next event, which is certain to come: the object has a newer version now, or has been deleted.
+    Coming,
+    /// Runs another cycle: a daemon that the cycle waited for has ended, or the handlers have changed.
+    Again,
+    /// Starts over with other handlers: only index handlers have been called so far.
+    Anew,
+}
+
+impl Next {
+    /// Returns what to do after a patch.
+    fn after(is_changed: bool) -> Self {
+        if is_changed { Next::Coming } else { Next::Event }
+    }
+}
+
+/// How a pause ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    Complete,
+    Interrupted,
+    /// A daemon or timer that was told to stop has ended, or the handlers have changed.
+    Outdated,
+}
+
+/// What a cycle could not send.
+#[derive(Debug)]
+pub(in crate::reactor) struct Unsent {
+    /// The changes that the server has not accepted yet.
+    pub(in crate::reactor) delivery: Delivery,
+    /// What is left after the delivery; `None` if the delivery belongs to an earlier event: the present event must still be handled
+    /// then.
+    pub(in crate::reactor) left: Option<Left>,
+}
+
+impl Unsent {
+    /// Drops the changes of handlers that were edited or removed since; if there were any, the present event must be handled again.
+    pub(in crate::reactor) fn drop_replaced(&mut self, handlers: &ResourceHandlers) {
+        if self.delivery.drop_replaced(handlers) {
+            self.left = None;
+        }
+    }
+}
+
+/// The end of a cycle of one object.
+pub(in crate::reactor) struct Conclusion<'a> {
+    /// The resource and its settings.
+    pub(in crate::reactor) serving: &'a StreamContext,
+    /// The queue of newer events.
+    pub(in crate::reactor) queue: &'a Queue,
+    /// The worker's permit, released during sleeps.
+    pub(in crate::reactor) permit: &'a WorkerPermit,
+    /// The object's memory.
+    pub(in crate::reactor) memory: &'a mut Memory,
+    /// The object as the cycle saw it.
+    pub(in crate::reactor) object: &'a Arc<Object>,
+    /// For the operator's own log lines.
+    pub(in crate::reactor) logger: &'a Logger,
+    /// The object as returned by our last request, if that changed it; also set if a later request fails.
+    pub(in crate::reactor) patched: &'a mut Option<Arc<Object>>,
+}
+
+impl Conclusion<'_> {
+    /// Sends the changes of the cycle, or sleeps until the next handler is due and then triggers an event.
+    ///
+    /// Changes that cannot be sent now stay in the memory and are sent after a pause; their handlers are not called again.
+    pub(in crate::reactor) async fn run(
+        mut self,
+        mut delivery: Delivery,
+        left: Left,
+    ) -> Result<Next, CycleError> {
+        let (is_sent, is_changed) = match self.send(&mut delivery).await {
+            Ok(ended) => ended,
+            Err(error) => return Err(self.keep(delivery, Some(left), error)),
+        };
+        let mut delays = delivery.delays(self.serving.clock.now());
+        delays.extend(&left.delays);
+        match delays.iter().min() {
+            Some(delay) if is_changed => self.skip_sleep(*delay),
+            Some(delay) => return self.wait(*delay).await,
+            None if left.is_awaited && !is_changed => return Ok(self.wait_for_exit().await),
+            None if !is_sent && left.looked_at => {
+                self.logger
+                    .log(LogLevel::Debug, "Handling cycle is finished, waiting for new changes.");
+            }
+            None => {}
+        }
+        Ok(Next::after(is_changed))
+    }
+
+    /// Returns whether there is nothing to send.
+    pub(in crate::reactor) fn is_idle(&mut self, delivery: &mut Delivery) -> bool {
+        self.sender().is_idle(delivery)
+    }
+
+    /// Sends what an earlier event left behind. Returns whether this made a new version of the object, which then comes as a new
+    /// event.
+    pub(in crate::reactor) async fn catch_up(
+        mut self,
+        delivery: Delivery,
+    ) -> Result<bool, CycleError> {
+        let mut delivery = delivery.outdated(self.object);
+        match self.send(&mut delivery).await {
+            Ok((_, is_changed)) => Ok(is_changed),
+            Err(error) => Err(self.keep(delivery, None, error)),
+        }
+    }
+
+    fn keep(
+        &mut self,
+        mut delivery: Delivery,
+        left: Option<Left>,
+        error: CycleError,
+    ) -> CycleError {
+        delivery.keep(self.serving);
+        self.memory.unsent = Some(Box::new(Unsent { delivery, left }));
+        error
+    }
+
+    /// Returns whether there was something to send, and whether the object has a newer version now or is gone: in both cases an
+    /// event follows. A request that changes nothing causes no event.
+    async fn send(&mut self, delivery: &mut Delivery) -> Result<(bool, bool), CycleError> {
+        let mut sender = self.sender();
+        let sent = sender.run(delivery).await;
+        let received = sender.received;
+        let is_newer = self.receive(received);
+        let sent = sent?;
+        self.memory.is_gone |= sent.is_gone;
+        Ok((sent.is_any, is_newer || sent.is_gone))
+    }
+
+    fn sender(&mut self) -> Sender<'_> {
+        Sender {
+            serving: self.serving,
+            queue: self.queue,
+            memory: self.memory,
+            object: self.object,
+            logger: self.logger,
+            received: Received::default(),
+        }
+    }
+
+    /// Stores the server's response. Returns whether the object has a newer version now.
+    fn receive(&mut self, received: Received) -> bool {
+        let before = &self.object.header().resource_version;
+        let newer = received.object.filter(|it| {
+            // An object without its last finalizer is deleted in its present version.
+            it.header().is_released() || it.header().resource_version != *before
+        });
+        let is_newer = newer.is_some();
+        self.memory.is_gone |= newer.as_ref().is_some_and(|it| it.header().is_released());
+        if is_newer {
+            *self.patched = newer;
+        }
+        is_newer
+    }
+
+    fn skip_sleep(&self, delay: Duration) {
+        if !delay.is_zero() {
+            let left = python_text::float(delay);
+            let text = format!("Sleeping was skipped because of the patch, {left} seconds left.");
+            self.logger.log(LogLevel::Debug, &text);
+        }
+    }
+
+    /// Sleeps until handlers are due, and then triggers an event.
+    async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
+        // Other workers may run meanwhile.
+        match self.permit.release_while(self.sleep(delay)).await {
+            Pause::Complete => self.touch().await,
+            Pause::Interrupted => Ok(Next::Event),
+            Pause::Outdated => Ok(Next::Again),
+        }
+    }
+
+    /// Waits for the end of stopping daemons, without a limit: nothing is due, and newer events interrupt the wait.
+    async fn wait_for_exit(&self) -> Next {
+        let wait = async {
+            tokio::select! {
+                biased; // a newer event comes first
+                () = self.queue.pressure() => Next::Event,
+                () = self.exit() => Next::Again,
+                () = self.serving.replaced.cancelled() => Next::Again,
+            }
+        };
+        // Other workers may run meanwhile.
+        self.permit.release_while(wait).await
+    }
+
+    async fn exit(&self) {
+        match &self.memory.background {
+            Some(background) => background.exit().await,
+            None => future::pending().await,
+        }
+    }
+
+    /// Sleeps until handlers are due.
+    async fn sleep(&self, delay: Duration) -> Pause {
+        if delay.is_zero() {
+            return Pause::Complete;
+        }
+        let limited = delay.min(plan::SLEEP_MAX);
+        let seconds = python_text::float(delay);
+        let cap = if limited < delay {
+            format!(" (capped {})", plan::SLEEP_MAX.as_secs())
+        } else {
+            String::new()
+        };
+        let text = format!("Sleeping for {seconds}{cap} seconds for the delayed handlers.");
+        self.logger.log(LogLevel::Debug, &text);
+        let until = time::Instant::now() + limited;
+        let slept = tokio::select! {
+            biased; // a complete pause counts as complete; then a newer event
+            () = time::sleep_until(until) => Pause::Complete,
+            () = self.queue.pressure() => Pause::Interrupted,
+            () = self.exit() => Pause::Outdated,
+            () = self.serving.replaced.cancelled() => Pause::Outdated,
+        };
+        if slept == Pause::Interrupted {
+            let left = until.saturating_duration_since(time::Instant::now());
+            let left = python_text::float(left);
+            let text = format!("Sleeping was interrupted by new changes, {left} seconds left.");
+            self.logger.log(LogLevel::Debug, &text);
+        }
+        slept
+    }
+
+    /// Triggers an event, so that the next cycle finds the handlers due. This way the delay survives a restart.
+    async fn touch(&mut self) -> Result<Next, CycleError> {
+        let mut patch = Patch::default();
+        let stamp = progress::touch_stamp(self.serving.clock.now());
+        let storage = &self.serving.settings.persistence.progress_storage;
+        progress::touch(storage, self.object.body(), &mut patch.merge, Some(&stamp));
+        let mut sender = self.sender();
+        let is_gone = sender.apply(&mut patch).await;
+        let received = sender.received;
+        let is_newer = self.receive(received);
+        Ok(Next::after(is_newer || is_gone?))
+    }
+}

@@ -1,0 +1,517 @@
+//! One pass over one event: recall → decide → handle → settle → patch.
+//!
+//! The only place that joins decisions with the world. Before: `worker.rs`. Its steps: `watching.rs`, `daemon_sync.rs`,
+//! `holding.rs`, `undecided.rs`. After: `change/`, then `conclusion.rs`.
+
+use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
+
+use tokio::time::{self, Instant};
+
+use super::{
+    change::kwargs,
+    conclusion::{Conclusion, Left, Next, Unsent},
+    daemon_sync::{DaemonSync, SyncDaemons},
+    delivery::{Delivery, Wanted},
+    error::CycleError,
+    expectation::Expectation,
+    holding::Held,
+    memory::Memory,
+    undecided::{FilterContext, Handled, Wait},
+};
+use crate::call::{ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
+use crate::features::indexes::Indexer;
+use crate::handling::patching::PatchError;
+use crate::logic::{
+    background::indexing::Owner,
+    change::{
+        cause::{self, Change},
+        filters::{Answers, Subject},
+        order::{self, EventView, Freshness},
+        patch::Transformation,
+        plan::{self, Hold},
+        selection::{self, Certainty},
+    },
+    handlers::{function::ScriptId, outcome::LogLevel},
+    object::{
+        Object, Unreadable,
+        reason::{EventType, Reason},
+    },
+};
+use crate::ports::{Address, ErrorClass, NewerEvents as _};
+use crate::reactor::{
+    generation::{HandlerSet, PendingCalls, StreamContext},
+    streams::{
+        permits::WorkerPermit,
+        queue::{Event, Queue},
+    },
+};
+
+/// After this time, indexing releases its worker permit to other objects.
+const PROMPT: Duration = Duration::from_secs(1);
+
+/// One pass over one event.
+pub(in crate::reactor) struct Cycle<'a> {
+    /// The resource and its handlers.
+    pub(in crate::reactor) serving: &'a StreamContext,
+    /// Where newer events wait.
+    pub(in crate::reactor) queue: &'a Queue,
+    /// The worker's permit, released while it waits for something other than its own work.
+    pub(in crate::reactor) permit: &'a WorkerPermit,
+    /// The object's memory.
+    pub(in crate::reactor) memory: &'a mut Memory,
+    /// The event.
+    pub(in crate::reactor) event: Event,
+    /// For the operator's own lines.
+    pub(in crate::reactor) logger: &'a Logger,
+    /// Our own patch that has not come back yet.
+    pub(in crate::reactor) expected: Option<&'a Expectation>,
+    /// The handlers that are still to be called, besides those of changes, daemons and timers.
+    pub(in crate::reactor) calls: &'a mut PendingCalls,
+}
+
+/// What all steps of one pass have in common.
+#[derive(Clone, Copy)]
+pub(in crate::reactor) struct Pass<'a> {
+    /// What handlers want to change.
+    pub(in crate::reactor) patch: &'a SharedPatch,
+    /// The object's memo.
+    pub(in crate::reactor) memo: &'a Memo,
+    /// Who cannot be decided about yet.
+    pub(in crate::reactor) filters: &'a FilterContext,
+}
+
+/// How the wait for the indexes has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Opening {
+    /// Handlers may be called, but not yet those of these scripts.
+    Open(BTreeSet<ScriptId>),
+    /// The stream ends.
+    Ended,
+    /// There are other handlers now.
+    Replaced,
+}
+
+/// What the handlers of changes have to do with an event.
+struct Detected {
+    /// `None` if none of them certainly cares for the object.
+    change: Option<Change>,
+    /// Whether any of them needs to hold it.
+    required: Certainty,
+    /// What their filters have answered so far.
+    answers: Answers,
+}
+
+impl Cycle<'_> {
+    /// Runs the pass. `patched` is the object as our last request has changed it, also when a later step fails.
+    pub(in crate::reactor) async fn run(
+        mut self,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<Next, CycleError> {
+        if let Some(problem) = self.event.object.problem() {
+            self.pass_over(&problem);
+            return Ok(Next::Event);
+        }
+        self.memory.unreadable = None;
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
+        if let Some(Unsent { delivery, left: Some(left) }) = own.filter(|_| !is_gone) {
+            return self.send_again(delivery, left, patched).await;
+        }
+        let patch = SharedPatch::default();
+        // Also when the cycle fails.
+        let _clear = ClearOnDrop(Arc::clone(&patch));
+        let memo = self.memory.memo(&self.serving.memo);
+        let mut filters = FilterContext::new(self.memory);
+        self.index(&memo, &filters).await;
+        self.calls.indexed();
+        self.queue.show(self.calls.version);
+        if self.event.for_indexes {
+            FilterContext::end(self.memory, self.serving.uptime());
+            return Ok(self.wait(&filters).await);
+        }
+        let start = Instant::now();
+        match self.opening().await {
+            Opening::Open(waiting) if !self.is_paused() => filters.wait_for(waiting, start),
+            Opening::Open(_) | Opening::Ended => return Ok(Next::Event),
+            Opening::Replaced => return Ok(Next::Anew),
+        }
+        let pass = Pass { patch: &patch, memo: &memo, filters: &filters };
+        let is_older = !self.refresh().await?;
+        let mut wanted = Wanted::default();
+        self.watch(&wanted.attempts, pass).await;
+        if let Some(unsent) = self.memory.unsent.take()
+            && self.conclusion(patched).catch_up(unsent.delivery).await?
+        {
+            // What handlers of this event have changed goes as well.
+            let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
+            self.conclusion(patched).run(delivery, Left::default()).await?;
+            return Ok(Next::Coming);
+        }
+        let sync = self.sync_daemons(pass).run().await;
+        let left = if is_older {
+            Left { delays: sync.delays, looked_at: false, is_awaited: sync.is_awaited }
+        } else {
+            let left = self.change(&mut wanted, pass, sync).await?;
+            FilterContext::end(self.memory, self.serving.uptime());
+            left
+        };
+        if is_gone {
+            return Ok(Next::Event);
+        }
+        let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
+        self.conclude(delivery, left, (&filters, patched)).await
+    }
+
+    /// Sends what was left of the same event. If that brings no event, those that nothing could be decided about come next.
+    async fn send_again(
+        mut self,
+        delivery: Delivery,
+        left: Left,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<Next, CycleError> {
+        let next = self.conclusion(patched).run(delivery, left).await?;
+        let is_waiting = self.memory.undecided.is_some() || !self.serving.is_open();
+        let is_last = next == Next::Event && self.queue.is_empty();
+        Ok(if is_last && is_waiting { Next::Again } else { next })
+    }
+
+    /// Sends what the cycle wants, and waits for what is due first: handlers that were delayed, or those that nothing could be
+    /// decided about.
+    async fn conclude(
+        mut self,
+        mut delivery: Delivery,
+        left: Left,
+        (filters, patched): (&FilterContext, &mut Option<Arc<Object>>),
+    ) -> Result<Next, CycleError> {
+        let mut delays = delivery.delays(self.serving.clock.now());
+        delays.extend(&left.delays);
+        if self.waits(filters).comes_before(&delays)
+            && self.conclusion(patched).is_idle(&mut delivery)
+        {
+            return Ok(self.waits(filters).run(&delays).await);
+        }
+        match self.conclusion(patched).run(delivery, left).await? {
+            // Nothing else brings the object back.
+            Next::Event => Ok(self.wait(filters).await),
+            next @ (Next::Coming | Next::Again | Next::Anew) => Ok(next),
+        }
+    }
+
+    fn delivery(&self, wanted: Wanted) -> Delivery {
+        Delivery::of(wanted, self.serving.resource.subresources.contains("status"))
+    }
+
+    fn sync_daemons<'c>(&'c mut self, pass: Pass<'c>) -> SyncDaemons<'c> {
+        SyncDaemons {
+            serving: self.serving,
+            memory: &mut *self.memory,
+            event_type: self.event.event_type,
+            object: &self.event.object,
+            memo: pass.memo,
+            logger: self.logger,
+            filters: pass.filters,
+        }
+    }
+
+    fn waits<'c>(&'c self, filters: &'c FilterContext) -> Wait<'c> {
+        let Cycle { serving, queue, permit, memory, .. } = self;
+        Wait { serving, queue, permit, memory, filters }
+    }
+
+    async fn wait(&self, filters: &FilterContext) -> Next {
+        self.waits(filters).run(&[]).await
+    }
+
+    fn conclusion<'c>(&'c mut self, patched: &'c mut Option<Arc<Object>>) -> Conclusion<'c> {
+        Conclusion {
+            serving: self.serving,
+            queue: self.queue,
+            permit: self.permit,
+            memory: self.memory,
+            object: &self.event.object,
+            logger: self.logger,
+            patched,
+        }
+    }
+
+    /// Leaves an object alone that cannot be read: its handlers would see an empty one. The next version brings it back.
+    fn pass_over(&mut self, problem: &Unreadable) {
+        let header = self.event.object.header();
+        self.serving.services.indexes.remove(&Owner::of(header));
+        self.serving.hold.indexed(header);
+        self.calls.indexed();
+        self.queue.show(self.calls.version);
+        let version = header.resource_version.as_deref().unwrap_or_default();
+        if self.memory.unreadable.as_deref() != Some(version) {
+            self.memory.unreadable = Some(version.into());
+            let text = format!(
+                "The object cannot be read: {problem}. No handler is called, and nothing is written to it, until it is changed. \
+                 Flatten it, or store the nested part as a string."
+            );
+            self.logger.log(LogLevel::Error, &text);
+        }
+    }
+
+    /// Whether the event is not for us. The list after the pause brings the object back; only its end is told but once.
+    fn is_paused(&self) -> bool {
+        self.event.event_type != Some(EventType::Deleted) && self.serving.pauses.is_paused()
+    }
+
+    /// Brings the tables up to date, before any handler looks at them.
+    async fn index(&mut self, memo: &Memo, filters: &FilterContext) {
+        let (serving, logger) = (self.serving, self.logger);
+        let undecided = self.memory.undecided.as_ref();
+        let again = undecided.map(|it| it.unindexed(serving.uptime())).unwrap_or_default();
+        if serving.handlers.indexing.is_empty()
+            || (self.calls.indexing.is_empty() && again.is_empty())
+        {
+            return;
+        }
+        let only = match &self.calls.indexing {
+            HandlerSet::All => None,
+            HandlerSet::Only(ids) => Some(ids | &again),
+        };
+        let header = self.event.object.header();
+        if self.event.event_type == Some(EventType::Deleted) {
+            serving.services.indexes.remove(&Owner::of(header));
+        } else {
+            let mut failures = self.memory.unindexed.take().unwrap_or_default();
+            let news = self.event.new_handlers.as_ref().map(|it| &it.indexes);
+            // What failed before was another function.
+            news.into_iter().chain(&only).flatten().for_each(|id| failures.forget(id));
+            let indexer = Indexer {
+                runner: serving.runner(),
+                handlers: &serving.handlers.indexing,
+                only: only.as_ref(),
+                cause: self.cause(&SharedPatch::default(), ObjectDetail::Index),
+                memo,
+                logger,
+            };
+            let retries = filters.retries(serving, &mut self.memory.undecided);
+            {
+                let mut indexing = pin!(indexer.run(&mut failures, retries));
+                // A function that waits releases its permit to other workers.
+                if time::timeout(PROMPT, &mut indexing).await.is_err() {
+                    self.permit.release_while(indexing).await;
+                }
+            }
+            self.memory.unindexed = Some(failures).filter(|it| !it.is_empty());
+        }
+        serving.hold.indexed(header);
+    }
+
+    /// Waits until the tables are complete that handlers use.
+    async fn opening(&self) -> Opening {
+        let StreamContext { replaced, .. } = self.serving;
+        if self.serving.is_open() {
+            return Opening::Open(BTreeSet::new());
+        }
+        let wait = async {
+            tokio::select! {
+                biased; // both at once: nothing new begins at the end, and nothing old after a reload
+                () = self.queue.ended() => Opening::Ended,
+                () = replaced.cancelled() => Opening::Replaced,
+                waiting = self.serving.opening() => Opening::Open(waiting),
+            }
+        };
+        // Other workers may need the permit to complete the indexes.
+        self.permit.release_while(wait).await
+    }
+
+    /// Returns whether the event may be handled as a change: it shows the object as it is, or the server was asked.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be asked; the object is tried again.
+    async fn refresh(&mut self) -> Result<bool, CycleError> {
+        let now = Instant::now();
+        let expected = self.expected.filter(|it| now < it.deadline);
+        let view = EventView {
+            event_type: self.event.event_type,
+            is_older: order::is_older(&self.event.object, self.memory.own),
+            is_unconfirmed: self.memory.unconfirmed.is_some(),
+            is_missing: self.memory.is_gone,
+            is_expected: expected.is_some(),
+            is_followed: !self.queue.is_empty(),
+        };
+        if view.confirms() {
+            self.memory.unconfirmed = None;
+        }
+        match view.freshness() {
+            Freshness::Current => Ok(true),
+            Freshness::Awaited => {
+                // A list is not repeated: until our own event comes, the answer to our request stands in for it.
+                if let Some(expected) = expected.filter(|_| view.event_type.is_none()) {
+                    self.event.object = Arc::clone(&expected.object);
+                    self.memory.unconfirmed = Some(expected.deadline);
+                }
+                Ok(false)
+            }
+            Freshness::Followed => Ok(false),
+            Freshness::Unknown => self.read().await,
+        }
+    }
+
+    /// Reads the object from the server, unless a newer event comes first. Returns whether the event shows the answer now.
+    async fn read(&mut self) -> Result<bool, CycleError> {
+        let header = self.event.object.header();
+        let address = Address {
+            resource: &self.serving.resource,
+            namespace: header.namespace.as_deref(),
+            name: header.name.as_deref().unwrap_or_default(),
+        };
+        let seen = order::number(&self.event.object);
+        let unconfirmed = self.memory.unconfirmed.take();
+        let answer = tokio::select! {
+            biased; // a newer event tells more
+            () = self.queue.wait(seen) => return Ok(false),
+            answer = self.serving.cluster.get(address) => answer,
+        };
+        let object = match answer {
+            Ok(object) if object.header().uid == header.uid => object,
+            // The event that says so is to come.
+            Ok(_) => return Ok(false),
+            Err(error) if error.class == ErrorClass::Missing => return Ok(false),
+            Err(error) => {
+                self.memory.unconfirmed = unconfirmed;
+                return Err(CycleError::Patch(PatchError::Api(error)));
+            }
+        };
+        if order::is_older(&object, self.memory.own) {
+            // The server itself has gone back, as after a restored backup: the order of versions starts again.
+            self.memory.own = None;
+        }
+        self.memory.is_gone = false;
+        self.event.object = Arc::new(object);
+        Ok(true)
+    }
+
+    /// Everything about changes: what happened, whether we hold the object, the handlers, the release.
+    async fn change(
+        &mut self,
+        wanted: &mut Wanted,
+        pass: Pass<'_>,
+        sync: DaemonSync,
+    ) -> Result<Left, CycleError> {
+        let object = Arc::clone(&self.event.object);
+        let persistence = &self.serving.settings.persistence;
+        let Detected { change, required: needed, mut answers } = self.detect(&object, pass).await?;
+        let ongoing = object.header().deletion_timestamp.is_some();
+        let has_finalizer = |it: &Object| it.header().finalizers.contains(&persistence.finalizer);
+        // The event may be older than our own request which added it.
+        let blocked =
+            has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
+        let DaemonSync { required, mut delays, is_awaited } = sync;
+        let required = needed.or(required);
+        let is_ending = ongoing && has_finalizer(&object);
+        let Held { blocked, wait } = self.held(required, blocked, is_ending);
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        let hold = match required {
+            // Whatever is decided could be wrong.
+            Certainty::Unknown => Hold::Keep,
+            Certainty::Yes | Certainty::No => {
+                plan::hold(required == Certainty::Yes, blocked, ongoing || is_gone)
+            }
+        };
+        let change = change.filter(|_| hold == Hold::Keep);
+        wanted.finalizer = self.hold(hold);
+        let is_consistent = match &change {
+            Some(change) if change.reason != Reason::Gone => self.consistent(pass.patch).await,
+            Some(_) | None => true,
+        };
+        if !is_consistent {
+            return Ok(Left { delays, looked_at: false, is_awaited });
+        }
+        let looked_at = change.is_some();
+        let mut is_decided = needed != Certainty::Unknown;
+        if let Some(change) = change {
+            let is_held = ongoing && !delays.is_empty();
+            match self.handle(change, wanted, pass, (&mut answers, is_held)).await? {
+                Handled::Later => return Ok(Left { delays, looked_at, is_awaited }),
+                Handled::InPart => is_decided = false,
+                Handled::ByAll => {}
+            }
+        }
+        let now = self.serving.clock.now();
+        let is_waiting =
+            wanted.settling.as_ref().is_some_and(|it| !it.settlement(now).delays.is_empty());
+        let is_over = delays.is_empty() && is_decided && !is_waiting;
+        if !is_gone && ongoing && blocked && is_over {
+            self.logger
+                .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
+            wanted.finalizer =
+                Some(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
+        }
+        delays.extend(wait.filter(|it| !it.is_zero()));
+        Ok(Left { delays, looked_at, is_awaited })
+    }
+
+    /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.
+    async fn detect(
+        &mut self,
+        object: &Arc<Object>,
+        Pass { patch, memo, filters }: Pass<'_>,
+    ) -> Result<Detected, CycleError> {
+        let (serving, logger) = (self.serving, self.logger);
+        let mut answers = filters.answers();
+        let handlers = &serving.handlers;
+        if handlers.changing.is_empty() {
+            return Ok(Detected { change: None, required: Certainty::No, answers });
+        }
+        object.body();
+        if let Some(problem) = object.problem() {
+            return Err(CycleError::Unreadable(problem));
+        }
+        let change = cause::examine(
+            &serving.settings.persistence,
+            object,
+            self.event.event_type,
+            self.memory.is_initial(),
+            &handlers.extra_fields,
+        )?;
+        if let Some(undecided) = &mut self.memory.undecided {
+            undecided.retry_if_overtaken(&change);
+        }
+        let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change, None)));
+        let asker = serving.asker(&cause, memo, logger);
+        let subject = Subject { object, change: Some(&change) };
+        let decision = |known: &Answers| {
+            let in_scope = selection::prematched(&handlers.changing, &subject, known)?;
+            if in_scope == Certainty::No {
+                return Ok((in_scope, Certainty::No));
+            }
+            Ok((in_scope, selection::requires_finalizer(&handlers.changing, &subject, known)?))
+        };
+        let retries = filters.retries(serving, &mut self.memory.undecided);
+        let (in_scope, required) =
+            asker.decide_without_failures(&mut answers, retries, decision).await;
+        let change = (in_scope == Certainty::Yes).then_some(change);
+        Ok(Detected { change, required, answers })
+    }
+
+    /// Whether what we see is not older than what we did ourselves. Waits for it if there is nothing better to do.
+    async fn consistent(&self, patch: &SharedPatch) -> bool {
+        let Some(expected) = self.expected else { return true };
+        if !patch.lock().is_empty() {
+            return false;
+        }
+        tokio::select! {
+            biased; // at the deadline we go on, even if something newer came at the same moment
+            () = time::sleep_until(expected.deadline) => true,
+            () = self.queue.pressure() => false,
+        }
+    }
+
+    pub(in crate::reactor) fn cause(
+        &self,
+        patch: &SharedPatch,
+        detail: ObjectDetail,
+    ) -> ObjectCause {
+        ObjectCause {
+            resource: Arc::clone(&self.serving.resource),
+            object: Arc::clone(&self.event.object),
+            patch: Arc::clone(patch),
+            detail,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Starts and stops the daemons and timers of one object, to match its present state.
+//!
+//! Before: `cycle.rs`. After: `features/daemons`.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{memory::Memory, undecided::FilterContext};
+use crate::call::{
+    BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped,
+};
+use crate::features::daemons;
+use crate::logic::{
+    background::stopping::StopReason,
+    change::{
+        filters::{Answers, Subject},
+        selection::{self, Certainty, Selection},
+    },
+    handlers::handler::Handler,
+    object::{Object, essence, reason::EventType},
+    text::json,
+};
+use crate::reactor::generation::StreamContext;
+
+/// Brings the daemons and timers of one object in line with one event.
+pub(in crate::reactor) struct SyncDaemons<'a> {
+    pub(in crate::reactor) serving: &'a StreamContext,
+    pub(in crate::reactor) memory: &'a mut Memory,
+    pub(in crate::reactor) event_type: Option<EventType>,
+    pub(in crate::reactor) object: &'a Arc<Object>,
+    pub(in crate::reactor) memo: &'a Memo,
+    pub(in crate::reactor) logger: &'a Logger,
+    /// Knows the handlers whose filters cannot be decided yet.
+    pub(in crate::reactor) filters: &'a FilterContext,
+}
+
+/// What the daemons and timers require from the rest of the cycle.
+#[derive(Debug)]
+pub(in crate::reactor) struct DaemonSync {
+    /// Whether daemons or timers must see the end of the object.
+    pub(in crate::reactor) required: Certainty,
+    /// Pauses until the stop of running daemons must be checked again. The object keeps its finalizer meanwhile.
+    pub(in crate::reactor) delays: Vec<Duration>,
+    /// Some daemons or timers must run, but their earlier run has not stopped yet.
+    pub(in crate::reactor) is_awaited: bool,
+}
+
+impl DaemonSync {
+    fn new(required: Certainty) -> Self {
+        DaemonSync { required, delays: Vec::new(), is_awaited: false }
+    }
+}
+
+impl SyncDaemons<'_> {
+    /// Starts those that must run and stops those that must not.
+    pub(in crate::reactor) async fn run(mut self) -> DaemonSync {
+        if self.serving.handlers.spawning.is_empty() && self.memory.background.is_none() {
+            return DaemonSync::new(Certainty::No);
+        }
+        if let Some(background) = &mut self.memory.background {
+            background.reap();
+        }
+        let Selection { selected: wanted, undecided } = self.sort().await;
+        let required = match (wanted.is_empty(), undecided.is_empty()) {
+            (false, _) => Certainty::Yes,
+            (true, false) => Certainty::Unknown,
+            (true, true) => Certainty::No,
+        };
+        // Daemons and timers of a deleted object were stopped before.
+        if self.event_type == Some(EventType::Deleted) {
+            return DaemonSync::new(required);
+        }
+        let base = &self.serving.background;
+        let background = self
+            .memory
+            .background
+            .get_or_insert_with(|| Box::new(daemons::ObjectDaemons::new(base)));
+        let is_timed = self.serving.handlers.spawning.iter().any(|it| it.background.idle.is_some());
+        if is_timed {
+            let persistence = &self.serving.settings.persistence;
+            let extra = &self.serving.handlers.extra_fields;
+            let essence = essence::of(persistence, self.object.body(), extra);
+            background.compare(json::fingerprint(&essence), base);
+        }
+        let is_wanted = |it: &Handler| wanted.iter().any(|wanted| wanted.id == it.id);
+        let is_ending = self.object.header().deletion_timestamp.is_some();
+        let delays = if is_ending {
+            background.stop(StopReason::ResourceDeleted, |_| true, base).await
+        } else {
+            // Edited daemons and timers stop; those that stop at once can start again below.
+            let is_outdated = |it: &daemons::Daemon| !it.is_current();
+            let mut delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
+            background.reap();
+            // During a pause, all running ones are stopped elsewhere, all at once.
+            if !self.serving.pauses.is_paused() {
+                let host = daemons::SpawnContext { object: self.object, memo: self.memo };
+                for handler in &wanted {
+                    // It may have ended by itself while the filters were evaluated.
+                    if !background.is_over(handler) {
+                        background.spawn(base, handler, host);
+                    }
+                }
+            }
+            // Undecided ones stay as they are.
+            let may_stay = |it: &Handler| {
+                is_wanted(it) || undecided.iter().any(|undecided| undecided.id == it.id)
+            };
+            let is_mismatch = |it: &daemons::Daemon| it.is_current() && !may_stay(&it.handler());
+            delays.extend(background.stop(StopReason::FiltersMismatch, is_mismatch, base).await);
+            delays
+        };
+        // Those that have ended by now need not be waited for.
+        background.reap();
+        let is_awaited = !is_ending && background.is_stopping(is_wanted);
+        // Most objects have no daemons or timers: they must cost nothing.
+        if background.is_empty() && !is_timed {
+            self.memory.background = None;
+        }
+        // Those that do not run need not see the end.
+        let required = match required {
+            Certainty::Unknown if is_ending && delays.is_empty() => Certainty::No,
+            Certainty::Unknown if is_ending => Certainty::Yes,
+            Certainty::Yes | Certainty::No | Certainty::Unknown => required,
+        };
+        DaemonSync { required, delays, is_awaited }
+    }
+
+    /// Returns the handlers that match and have not finished. Their filters see the present object, not a change.
+    async fn sort(&mut self) -> Selection {
+        let detail = ObjectDetail::Background(BackgroundCause {
+            stopped: Stopped::default(),
+            live: LiveObject::new(Arc::clone(self.object)),
+        });
+        let cause = ObjectCause {
+            resource: Arc::clone(&self.serving.resource),
+            object: Arc::clone(self.object),
+            patch: SharedPatch::default(),
+            detail,
+        };
+        let asker = self.serving.asker(&cause, self.memo, self.logger);
+        let subject = Subject { object: self.object, change: None };
+        let handlers = &self.serving.handlers.spawning;
+        let Memory { background, undecided, .. } = &mut *self.memory;
+        let is_over = |it: &Handler| background.as_ref().is_some_and(|known| known.is_over(it));
+        let decision = |known: &Answers| selection::spawning(handlers, &subject, known, is_over);
+        let mut answers = self.filters.answers();
+        let retries = self.filters.retries(self.serving, undecided);
+        asker.decide_without_failures(&mut answers, retries, decision).await
+    }
+}

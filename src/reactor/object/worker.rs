@@ -1,0 +1,280 @@
+//! The worker of one object: takes its events one after another, each through one cycle.
+//!
+//! Hop 3 of the walk. Before: `streams/`. After: `cycle.rs`, which joins all decisions.
+//!
+//! Each cycle uses one version of the handlers. When the next version takes over, a waiting worker runs another cycle with the new
+//! handlers; so does a worker in the middle of a cycle, unless something newer brings the object back anyway.
+
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
+
+use futures::FutureExt as _;
+use tokio::time::{self, Instant};
+
+use super::{
+    conclusion::Next,
+    cycle::Cycle,
+    error::CycleError,
+    expectation::Expectation,
+    memory::{Key, Memory},
+};
+use crate::call::{Logger, LoggerKind};
+use crate::logic::{
+    background::{stopping::StopReason, throttle::Throttle},
+    change::order,
+    handlers::outcome::LogLevel,
+    object::{Object, reason::EventType},
+};
+use crate::reactor::{
+    generation::{PendingCalls, SharedContext, StreamContext},
+    streams::{
+        permits::WorkerPermit,
+        queue::{Event, Queue},
+    },
+};
+
+/// Handles the events of one object until no more arrive, or until the stream has ended.
+///
+/// Changes to the object come back as an event, so a worker that changed the object waits a while for that event; any other worker
+/// ends at once. Most objects of a listing need nothing, and there may be many thousands.
+pub(in crate::reactor) struct Worker {
+    /// The context shared by all workers of the stream.
+    pub(in crate::reactor) shared: SharedContext,
+    /// The object.
+    pub(in crate::reactor) key: Key,
+    /// Its events.
+    pub(in crate::reactor) queue: Arc<Queue>,
+    /// The worker's permit.
+    pub(in crate::reactor) permit: WorkerPermit,
+    /// Whether the worker may wait for more events of an object that it has changed; false where others wait for its permit.
+    pub(in crate::reactor) lingers: bool,
+}
+
+impl Worker {
+    /// Runs until there is nothing to do. The memory of the object outlives the worker.
+    pub(in crate::reactor) async fn run(self) {
+        let mut expected: Option<Expectation> = None;
+        let mut has_changed = false;
+        while let Some(mut event) = self.next(expected.as_ref(), has_changed).await {
+            if let Some(own) = expected.take_if(|it| it.is_met_by(&event)) {
+                event.object = own.freshest(event.object);
+                // The event of our own change has arrived: there is nothing more to wait for.
+                has_changed = false;
+            }
+            let is_listed = event.event_type.is_none() || event.for_indexes;
+            let memories = Arc::clone(&self.shared.get().memories);
+            let mut memory = memories.recall(&self.key, is_listed);
+            let is_gone = event.event_type == Some(EventType::Deleted);
+            self.show_to_daemons(&event, &mut memory);
+            let patched = self.handle(event, &mut memory, expected.as_ref()).await;
+            let serving = self.shared.get();
+            if let Some(object) = patched {
+                has_changed = true;
+                memory.own = order::number(&object);
+                if let Some(background) = &memory.background {
+                    background.note_own_version(memory.own);
+                }
+                let timeout = serving.settings.persistence.consistency_timeout;
+                expected = Expectation::of(object, timeout);
+            }
+            if !is_gone {
+                memories.keep(self.key.clone(), memory, &serving.memo);
+            }
+        }
+    }
+
+    /// Shows daemons and timers the present object, or its deletion, regardless of the outcome of the cycle.
+    fn show_to_daemons(&self, event: &Event, memory: &mut Memory) {
+        if event.event_type == Some(EventType::Deleted) {
+            if let Some(background) = memory.background.take() {
+                background.dismiss(&self.shared.get().background, StopReason::ResourceDeleted);
+            }
+        } else if let Some(background) = &memory.background
+            && event.object.problem().is_none()
+        {
+            background.show(&event.object);
+        }
+    }
+
+    /// Returns the next event; `None` when idle for long enough, or at the end.
+    async fn next(&self, expected: Option<&Expectation>, has_changed: bool) -> Option<Event> {
+        loop {
+            let mut until = Instant::now();
+            if has_changed && self.lingers {
+                until += self.shared.get().settings.queueing.idle_timeout;
+            }
+            if let Some(expected) = expected {
+                until = until.max(expected.deadline);
+            }
+            if let Ok(event) = time::timeout_at(until, self.queue.next()).await {
+                return event;
+            }
+            if self.queue.close_if_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// Runs one cycle, delayed by the throttle. Returns the object as our last request has changed it.
+    ///
+    /// A failed cycle is repeated after a pause, unless something newer has arrived: an object must not be left alone after a
+    /// temporary failure of the API.
+    async fn handle(
+        &self,
+        event: Event,
+        memory: &mut Memory,
+        expected: Option<&Expectation>,
+    ) -> Option<Arc<Object>> {
+        let mut serving = self.shared.get();
+        let reference = Arc::new(event.object.header().reference_in(&serving.resource));
+        let logger = Logger::of_object(LoggerKind::Local, reference);
+        let logger = logger.posting(&serving.services.posts);
+        let is_gone = event.event_type == Some(EventType::Deleted);
+        if !is_gone && !self.pass_throttle(&serving, memory, &logger).await {
+            return None;
+        }
+        let mut patched = None;
+        let mut calls = PendingCalls::of(&event, &serving, self.queue.shown());
+        loop {
+            let before = std::mem::replace(&mut serving, self.shared.get());
+            calls.renew(&before, &serving);
+            // This may end the scripts of the replaced generation.
+            drop(before);
+            if let Some(unsent) = &mut memory.unsent {
+                unsent.drop_replaced(&serving.handlers);
+            }
+            let cycle = Cycle {
+                serving: &serving,
+                queue: &self.queue,
+                permit: &self.permit,
+                memory,
+                event: event.clone(),
+                logger: &logger,
+                expected,
+                calls: &mut calls,
+            };
+            // A bug in one cycle must not stop the operator: it only delays this object. The cycle is boxed and freed afterwards,
+            // so that a waiting worker stays small.
+            let cycle = Box::pin(cycle.run(&mut patched));
+            let ended = AssertUnwindSafe(cycle).catch_unwind().await;
+            let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
+            // Also after a panic in the cycle: one object must not hold up all others.
+            serving.hold.passed(event.object.header());
+            let error = match ended {
+                Ok(next) => {
+                    memory.throttle = None;
+                    match next {
+                        Next::Anew => continue,
+                        // Also if our finalizer's removal deletes the object: the response then shows its previous version.
+                        Next::Coming => return patched,
+                        Next::Event if !self.is_outdated(&serving, &event, patched.as_deref()) => {
+                            return patched;
+                        }
+                        Next::Event | Next::Again => {}
+                    }
+                    calls.end();
+                    continue;
+                }
+                Err(error) => error,
+            };
+            calls.end();
+            if !self.throttle(&serving, memory, &logger, &error).await {
+                // The changes must still be sent, but the newer event decides the next step.
+                if let Some(unsent) = &mut memory.unsent {
+                    unsent.left = None;
+                }
+                return patched;
+            }
+        }
+    }
+
+    /// Returns whether the handlers have changed during the cycle and nothing else will bring the object to the new ones.
+    fn is_outdated(
+        &self,
+        serving: &StreamContext,
+        event: &Event,
+        patched: Option<&Object>,
+    ) -> bool {
+        let version = |it: &Object| it.header().resource_version.clone();
+        let is_newer = patched.is_some_and(|it| version(it) != version(&event.object));
+        serving.replaced.is_cancelled()
+            && event.event_type != Some(EventType::Deleted)
+            && !is_newer
+            && self.queue.is_empty()
+            && !self.queue.has_ended()
+    }
+
+    /// Waits for the rest of a pause; returns whether to handle the event.
+    async fn pass_throttle(
+        &self,
+        serving: &StreamContext,
+        memory: &mut Memory,
+        logger: &Logger,
+    ) -> bool {
+        let Some(throttle) = &mut memory.throttle else { return true };
+        if throttle.remaining(serving.uptime()).is_none() {
+            return true;
+        }
+        self.rest(serving, throttle, logger).await
+    }
+
+    /// Pauses after an error; newer events wait meanwhile and are not lost. Returns whether to try again.
+    async fn throttle(
+        &self,
+        serving: &StreamContext,
+        memory: &mut Memory,
+        logger: &Logger,
+        error: &CycleError,
+    ) -> bool {
+        let throttle = memory.throttle.get_or_insert_default();
+        let delays = &serving.settings.queueing.error_delays;
+        let Some(line) = throttle.failed(delays, serving.uptime(), &error.to_string()) else {
+            // Without delays there is no pause and no retry, but the error must be visible.
+            logger.log(LogLevel::Error, &format!("An unexpected error: {error}"));
+            return false;
+        };
+        logger.line(&line, error.trace());
+        self.rest(serving, throttle, logger).await
+    }
+
+    /// Sleeps through the pause; returns whether to continue: the pause is over, or the handlers have changed and may succeed.
+    async fn rest(
+        &self,
+        serving: &StreamContext,
+        throttle: &mut Throttle,
+        logger: &Logger,
+    ) -> bool {
+        let Some(remaining) = throttle.remaining(serving.uptime()) else { return true };
+        let until = Instant::now() + remaining;
+        tokio::select! {
+            biased; // a complete pause comes first, then a newer event, then a reload
+            () = time::sleep_until(until) => {}
+            () = self.queue.pressure() => {}
+            () = serving.replaced.cancelled() => return true,
+        }
+        let Some(line) = throttle.rested(serving.uptime()) else { return false };
+        logger.line(&line, None);
+        true
+    }
+}
+
+pub(in crate::reactor) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()))
+        .unwrap_or_else(|| "a panic".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Worker;
+
+    /// Returns the size of the future that a function makes of one argument.
+    fn size_of_future<A, F: Future>(_: impl Fn(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_waiting_worker_is_small() {
+        let size = size_of_future(Worker::run);
+        assert!(size < 2048, "{size} bytes");
+    }
+}

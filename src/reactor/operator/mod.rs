@@ -1,0 +1,115 @@
+//! The parts of an operator, and the reasons for its end.
+
+mod admission;
+mod background_tasks;
+mod poster;
+mod probing;
+mod replicas;
+pub(super) mod run;
+pub(super) mod serve;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::call::Scripts;
+use crate::features::probes::{BindError, Endpoint};
+use crate::handling::activities::ActivityError;
+use crate::logic::{
+    change::registry::Registry, discovery::namespaces::NamespacePattern,
+    handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+};
+use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Reloads, WebhookServer};
+use crate::settings::Settings;
+use crate::telemetry::Health;
+
+/// The parts of an operator.
+pub struct Operator {
+    /// The loaded scripts.
+    pub scripts: Arc<dyn Scripts>,
+    /// Their handlers.
+    pub registry: Registry,
+    /// The settings; start-up handlers change them.
+    pub settings: Arc<Mutex<Settings>>,
+    /// The clock for stored timestamps.
+    pub clock: Clock,
+    /// The namespaces to serve.
+    pub scope: Scope,
+    /// The order in which the handlers of one object run, unless the scripts set another.
+    pub lifecycle: Lifecycle,
+    /// Logs in: when a script first needs the cluster, or else after the start-up handlers. Called again after a failure.
+    pub connect: Connect,
+    /// Where the parts of the operator report their health.
+    pub health: Health,
+    /// The endpoint that runs the probe handlers, if any.
+    pub liveness: Option<Endpoint>,
+    /// The identity towards other operators and replicas.
+    pub identity: Identity,
+    /// New generations of the scripts, if hot reload is enabled.
+    pub reloads: Option<Reloads>,
+    /// Receives the reviews of admission handlers; `None`: they are not supported here.
+    pub webhooks: Option<Arc<dyn WebhookServer>>,
+}
+
+/// The namespaces to serve.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// All namespaces, with cluster-wide streams.
+    Cluster,
+    /// The namespaces that match any of these patterns.
+    Namespaces(Vec<NamespacePattern>),
+}
+
+/// Makes the connection to the cluster.
+pub type Connect =
+    Box<dyn Fn(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+
+/// The inputs of a connection.
+pub struct Connecting {
+    /// The settings at the time of the connection.
+    pub settings: Settings,
+    /// The login handlers of the scripts, if there are any: no other login is tried then.
+    pub login: Option<AskLogin>,
+}
+
+/// Why an operator ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A start-up or clean-up handler failed permanently.
+    #[error("{0}")]
+    Activity(#[from] ActivityError),
+    /// The cluster is not usable.
+    #[error("{0}")]
+    Cluster(#[from] ApiError),
+    /// The liveness endpoint could not be opened.
+    #[error("the liveness endpoint: {0}")]
+    Liveness(#[from] BindError),
+    /// The settings contradict each other.
+    #[error("{0}")]
+    Settings(String),
+    /// Admission handlers cannot be served.
+    #[error("{0}")]
+    Webhooks(String),
+    /// Another replica may lead now: from that moment on, nothing was done any more.
+    #[error("the leadership is lost: {0}")]
+    Leadership(String),
+}
+
+impl Failure {
+    /// Returns what the user can do next, if known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Failure::Activity(error) if error.activity == "cleanup" => {
+                Some("see the errors of the handlers above; everything else has ended".into())
+            }
+            Failure::Activity(_) => {
+                Some("see the errors of the handlers above; nothing else was started".into())
+            }
+            Failure::Cluster(error) => error.hint.clone(),
+            Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
+            Failure::Settings(_) | Failure::Webhooks(_) => None,
+            Failure::Leadership(_) => {
+                Some("no action is needed: after a restart, this replica is a standby".into())
+            }
+        }
+    }
+}

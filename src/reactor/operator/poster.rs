@@ -1,0 +1,46 @@
+//! Posts Kubernetes events, from the start-up handlers to the end of the clean-up handlers.
+
+use std::sync::Arc;
+
+use tokio::{sync::oneshot, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::call::EventQueue;
+use crate::features::posting;
+use crate::ports::{Clock, Cluster};
+use crate::settings::Settings;
+
+/// The task that posts Kubernetes events, from the start-up handlers to the end of the clean-up handlers.
+pub(in crate::reactor) struct Poster {
+    task: JoinSet<()>,
+    stop: CancellationToken,
+    /// Taken when the cluster is connected.
+    cluster: Option<oneshot::Sender<Arc<dyn Cluster>>>,
+}
+
+impl Poster {
+    /// Starts to collect events; they are posted as soon as the cluster is connected.
+    pub(in crate::reactor) fn start(posts: &EventQueue, settings: &Settings, clock: Clock) -> Self {
+        let (sender, receiver) = oneshot::channel();
+        let (stop, grace) = (CancellationToken::new(), settings.queueing.exit_timeout);
+        let mut task = JoinSet::new();
+        task.spawn(posting::run(posts.clone(), receiver, clock, (stop.clone(), grace)));
+        Poster { task, stop, cluster: Some(sender) }
+    }
+
+    /// Posts to this cluster from now on.
+    pub(in crate::reactor) fn connected(&mut self, cluster: &Arc<dyn Cluster>) {
+        if let Some(sender) = self.cluster.take() {
+            // The task may have ended already; then there is nothing to post.
+            drop(sender.send(Arc::clone(cluster)));
+        }
+    }
+
+    /// Posts the remaining events, and waits for that.
+    pub(in crate::reactor) async fn end(mut self) {
+        self.stop.cancel();
+        // Without a cluster, nothing can be posted.
+        self.cluster = None;
+        while self.task.join_next().await.is_some() {}
+    }
+}

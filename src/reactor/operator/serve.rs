@@ -1,0 +1,251 @@
+//! Runs everything from the login to the end of the last stream.
+//!
+//! Before: `run.rs`. After: `streams/`, one per resource and namespace; `generation/` when scripts are edited.
+
+use std::sync::Arc;
+
+use futures::future;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    admission::Admission,
+    background_tasks::BackgroundTasks,
+    replicas::Replicas,
+    run::{OperatorContext, STOPPING, unless_stopped},
+};
+use crate::features::{
+    daemons,
+    indexes::{self, Readiness},
+    leadership::Leadership,
+    probes,
+};
+use crate::logic::{
+    background::stopping::StopReason, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+};
+use crate::ports::{ApiError, Cluster, Pauses, Rejection, WebhookServer};
+use crate::reactor::{
+    generation::{Candidates, Contexts, GenerationState, ReadyCandidate},
+    object::{change::Rate, memory::Memories},
+    observer::{Observer, Target},
+    operator::{Failure, Scope},
+    streams::{StreamEnd, StreamSet},
+};
+use crate::settings::Settings;
+use crate::telemetry::HealthState;
+
+/// The part of the health report that is unready while handlers lack resources that they select.
+const RESOURCES: &str = "resources";
+
+/// What the streams of an operator need before the cluster is connected.
+pub(in crate::reactor) struct Serve<'a> {
+    pub(in crate::reactor) operator: &'a OperatorContext,
+    /// The settings at the start of the streams.
+    pub(in crate::reactor) settings: Arc<Settings>,
+    /// The order of handlers, unless scripts set one.
+    pub(in crate::reactor) lifecycle: Lifecycle,
+    pub(in crate::reactor) identity: Identity,
+    /// Receives the reviews of admission handlers.
+    pub(in crate::reactor) webhooks: Option<Arc<dyn WebhookServer>>,
+}
+
+/// Ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
+struct Abandoning(Arc<daemons::Daemons>);
+
+impl Drop for Abandoning {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+impl Serve<'_> {
+    /// Runs from the login to the end of the last stream. Returns the leader election, which keeps running: the lease is still
+    /// held.
+    pub(in crate::reactor) async fn run(
+        self,
+        scope: &Scope,
+        connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
+        candidates: Candidates,
+        stop: &CancellationToken,
+    ) -> Result<Option<Replicas>, Failure> {
+        tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
+        let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(None) };
+        let cluster = cluster?;
+        tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
+        let live = self.operator.current.get();
+        let registry = &live.generation.registry;
+        let settings = Arc::clone(&self.settings);
+        let observer =
+            Observer::start(&*cluster, &*self.operator.scripts, registry, scope, settings);
+        let Some(observer) = unless_stopped(stop, observer).await else { return Ok(None) };
+        let observer = observer?;
+        let replicas = Replicas::start(&self, &cluster)?;
+        let daemons = Arc::default();
+        let _abandoning = Abandoning(Arc::clone(&daemons));
+        let shared = Shared {
+            cluster: &cluster,
+            start: Instant::now(),
+            retries: Arc::default(),
+            memories: Arc::default(),
+            pauses: Pauses::default(),
+            leadership: replicas.leadership(),
+            readiness: Readiness::new(registry.has_indexes()),
+            daemons: Arc::clone(&daemons),
+        };
+        let mut admission = Admission::new(self.webhooks.clone(), self.identity.clone());
+        let prepared = admission.prepare(registry, self.operator, (&self.settings, &shared));
+        let Some(prepared) = unless_stopped(stop, prepared).await else { return Ok(None) };
+        prepared.map_err(Failure::Webhooks)?;
+        drop(live);
+        let lost = tokio::select! {
+            biased; // the loss first: everything that runs is dropped at once, and nothing new starts
+            reason = replicas.lost() => Some(reason),
+            () = self.serve(shared, (observer, &replicas, admission), candidates, stop) => None,
+        };
+        if let Some(reason) = lost {
+            daemons.cancel_all().await;
+            return Err(Failure::Leadership(reason));
+        }
+        Ok(Some(replicas))
+    }
+
+    /// Runs the streams and the background tasks until `stop`.
+    async fn serve(
+        &self,
+        shared: Shared<'_>,
+        (mut observer, replicas, mut admission): (Observer<'_>, &Replicas, Admission),
+        mut candidates: Candidates,
+        stop: &CancellationToken,
+    ) {
+        let mut state = GenerationState::first(self.operator, Arc::clone(&self.settings));
+        let mut tasks = self.tasks(&state, &shared);
+        let peering_targets = self.start_peering(replicas, &shared, &mut tasks);
+        let mut streams = StreamSet::new();
+        if let Some(peering_targets) = &peering_targets {
+            let (places, is_known) = observer.peerings();
+            peering_targets.set(places, is_known);
+            tokio::select! {
+                biased; // a stop during the start takes effect at once
+                () = stop.cancelled() => {}
+                () = peering_targets.all_read() => {}
+            }
+        }
+        let mut confirmed = None;
+        loop {
+            if let Some(peering_targets) = &peering_targets {
+                let (places, is_known) = observer.peerings();
+                peering_targets.set(places, is_known);
+            }
+            let targets = observer.targets();
+            self.report(observer.problem());
+            state.next_pass();
+            let end = |target: &Target| {
+                let is_gone = observer.is_gone(target);
+                if is_gone { StreamEnd::Gone } else { StreamEnd::Unserved(state.stop_reason) }
+            };
+            // Nothing else runs before the next lines, so the edit is logged before its handlers log anything.
+            if let Some(ready) = confirmed.take() {
+                ReadyCandidate::confirm(ready);
+            }
+            let (operator, lifecycle) = (self.operator, self.lifecycle);
+            let contexts = Contexts { operator, shared: &shared, state: &state, lifecycle };
+            streams.adjust(&targets, end, |target, before| {
+                let handlers = targets.get(target).map(Arc::clone).unwrap_or_default();
+                contexts.next(target, before, handlers)
+            });
+            admission.update(&state, &observer);
+            shared.readiness.started();
+            state.stop_reason = StopReason::ResourceDeleted;
+            tokio::select! {
+                biased; // the stop first: nothing new starts after it; outdated values go before new handlers come
+                () = stop.cancelled() => break,
+                () = shared.readiness.settled(), if state.has_outdated_values => {
+                    state.live.services.indexes.sweep();
+                    state.has_outdated_values = false;
+                }
+                ready = candidates.next(self.operator, &state.live) => {
+                    // Streams and workers keep running meanwhile.
+                    let registry = &ready.generation.registry;
+                    let settings = ready.settings.clone().map_or_else(|| Arc::clone(&state.settings), Arc::new);
+                    let prepared = admission.prepare(registry, self.operator, (&settings, &shared));
+                    let looking = observer.take_over(registry);
+                    let taken_over = async {
+                        prepared.await.map_err(Rejection::Webhooks)?;
+                        looking.await.map_err(Rejection::Selector)
+                    };
+                    match unless_stopped(stop, taken_over).await {
+                        None => break,
+                        Some(Err(rejection)) => ready.reject(rejection),
+                        Some(Ok(())) => {
+                            state.take_over(&ready, self.operator, &shared.pauses);
+                            self.report_indexes(&state, &shared, &mut tasks);
+                            confirmed = Some(ready);
+                        }
+                    }
+                }
+                () = observer.changed() => {}
+                () = streams.reap() => {}
+            }
+        }
+        drop(candidates);
+        self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+        // Started together: workers finish their cycles while daemons and timers stop.
+        future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
+        admission.end().await;
+        tasks.end().await;
+    }
+
+    /// Reports whether handlers have the resources that they select.
+    fn report(&self, problem: Option<&str>) {
+        match problem {
+            Some(text) => self.operator.health.note(RESOURCES, HealthState::Unready, text),
+            None => self.operator.health.forget(RESOURCES),
+        }
+    }
+
+    /// Starts the tasks that run as long as the streams.
+    fn tasks(&self, state: &GenerationState, shared: &Shared<'_>) -> BackgroundTasks {
+        // The metrics are reachable from the memories, so they must not keep them alive.
+        let known = Arc::downgrade(&shared.memories);
+        let help = "Objects known to the operator";
+        let health = &self.operator.health;
+        health
+            .metrics()
+            .sample("kopf_objects_known", help, move || known.upgrade().map_or(0, |it| it.count()));
+        let mut tasks = BackgroundTasks::new();
+        tasks.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
+        tasks.add(|stop| {
+            let (daemons, pauses) = (Arc::clone(&shared.daemons), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { daemons.stop_on_pause(&pauses, &settings.background, stop).await }
+        });
+        self.report_indexes(state, shared, &mut tasks);
+        tasks
+    }
+
+    /// Starts to report the readiness of the indexes, as soon as there are any.
+    fn report_indexes(
+        &self,
+        state: &GenerationState,
+        shared: &Shared<'_>,
+        tasks: &mut BackgroundTasks,
+    ) {
+        let has_indexes = state.live.generation.registry.has_indexes();
+        if has_indexes && shared.readiness.begin_reporting() {
+            let (readiness, health) = (shared.readiness.clone(), self.operator.health.clone());
+            tasks.add(|stop| indexes::watch(readiness, health, stop));
+        }
+    }
+}
+
+/// What all streams share after the cluster is connected.
+pub(in crate::reactor) struct Shared<'a> {
+    pub(in crate::reactor) cluster: &'a Arc<dyn Cluster>,
+    pub(in crate::reactor) start: Instant,
+    pub(in crate::reactor) retries: Arc<Rate>,
+    pub(in crate::reactor) memories: Arc<Memories>,
+    pub(in crate::reactor) pauses: Pauses,
+    pub(in crate::reactor) leadership: Leadership,
+    pub(in crate::reactor) readiness: Readiness,
+    pub(in crate::reactor) daemons: Arc<daemons::Daemons>,
+}

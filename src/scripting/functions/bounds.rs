@@ -1,0 +1,66 @@
+//! How large the results of libraries may be: the same in both languages.
+
+use serde_json::Value;
+
+pub(super) use crate::scripting::values::limits::ITEMS_MAX;
+use crate::scripting::{
+    functions::types::{Datum, Failure},
+    values::limits,
+};
+
+/// A result, if a script may have such a large one.
+pub(super) fn within(datum: Datum, text_max: usize) -> Result<Datum, Failure> {
+    let text = match &datum {
+        Datum::Json(Value::String(text)) => text.len(),
+        Datum::Bytes(bytes) => bytes.len(),
+        Datum::Json(value) => {
+            let mut left = ITEMS_MAX;
+            if !count(value, &mut left) {
+                return Err(limits::too_many_items("the result", ITEMS_MAX).into());
+            }
+            0
+        }
+    };
+    if text > text_max { Err(limits::too_long_text(text_max).into()) } else { Ok(datum) }
+}
+
+/// Whether so many items are left.
+fn count(value: &Value, left: &mut usize) -> bool {
+    match value {
+        Value::Array(items) => take(left, items.len()) && items.iter().all(|it| count(it, left)),
+        Value::Object(fields) => {
+            take(left, fields.len()) && fields.values().all(|it| count(it, left))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+fn take(left: &mut usize, items: usize) -> bool {
+    left.checked_sub(items).is_some_and(|it| {
+        *left = it;
+        true
+    })
+}
+
+/// Whether two values are the same data: `1` and `1.0` are, and a null field is there.
+pub(super) fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let same = |(key, a)| b.get(key).is_some_and(|b| equal(a, b));
+            a.len() == b.len() && a.iter().all(same)
+        }
+        _ => a == b,
+    }
+}
+
+/// Whether a list with so many items may get one more.
+pub(super) fn room_for(items: usize) -> Result<(), Failure> {
+    if items < ITEMS_MAX {
+        return Ok(());
+    }
+    Err(limits::too_many_items("the result", ITEMS_MAX).into())
+}

@@ -1,0 +1,63 @@
+//! The parts of libraries that are written in the languages of scripts: `stdlib/NAME.lua` and `stdlib/NAME.rhai`.
+//!
+//! In Lua, the file is a chunk that gets the parts of the host and returns a table of functions. In Rhai, the functions are called
+//! `NAME__FUNCTION`: Rhai finds functions by who runs, so that a function `map` here would take the place of a script's own in its
+//! callbacks.
+
+use super::{LIBRARIES, kube};
+use crate::scripting::functions::types::{Function, Library};
+
+/// One library in both languages.
+struct Text {
+    name: &'static str,
+    lua: &'static str,
+    rhai: &'static str,
+    parts: &'static [Part],
+}
+
+/// What the host does for the scripts of a library, and for nobody else: a stream.
+pub(crate) struct Part {
+    /// What it does, with its name in Lua.
+    pub(crate) function: Function,
+    /// Its name in Rhai.
+    pub(crate) rhai: &'static str,
+}
+
+const TEXTS: &[Text] = &[
+    Text {
+        name: "kube",
+        lua: include_str!("../../../stdlib/kube.lua"),
+        rhai: include_str!("../../../stdlib/kube.rhai"),
+        parts: &[Part { function: kube::STATES, rhai: "kube__host_wait" }],
+    },
+    Text {
+        name: "lists",
+        lua: include_str!("../../../stdlib/lists.lua"),
+        rhai: include_str!("../../../stdlib/lists.rhai"),
+        parts: &[],
+    },
+];
+
+/// The file of a library, as messages call it, and its text.
+pub(crate) fn lua(library: &Library) -> Option<(String, &'static str)> {
+    let text = TEXTS.iter().find(|it| it.name == library.name)?;
+    Some((format!("stdlib/{}.lua", text.name), text.lua))
+}
+
+/// All files in Rhai, with their names in messages.
+pub(crate) fn rhai() -> impl Iterator<Item = (&'static Library, String, &'static str)> {
+    let library = |name| LIBRARIES.iter().find(|it| it.name == name);
+    TEXTS.iter().filter_map(move |it| {
+        Some((library(it.name)?, format!("stdlib/{}.rhai", it.name), it.rhai))
+    })
+}
+
+/// What the host does for the scripts of a library.
+pub(crate) fn parts(library: &Library) -> &'static [Part] {
+    TEXTS.iter().find(|it| it.name == library.name).map_or(&[], |it| it.parts)
+}
+
+/// What a function is called in Rhai.
+pub(crate) fn rhai_name(library: &str, function: &str) -> String {
+    format!("{library}__{function}")
+}

@@ -1,0 +1,239 @@
+//! Sends a request, follows redirections, reads the answer.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use ::base64::{Engine as _, engine::general_purpose::STANDARD};
+use ::url::Url;
+use bytes::Bytes;
+use http::{
+    HeaderMap, Method, Response, StatusCode,
+    header::{
+        AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, LOCATION, PROXY_AUTHORIZATION,
+    },
+    response::Parts,
+};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use super::{
+    reach::{Reach, check_host},
+    request::{Request, web_url},
+    trouble::{failed, unreached},
+};
+use crate::logic::access::grants::Access;
+use crate::ports::BoxFuture;
+use crate::scripting::functions::{
+    Call,
+    call::aside,
+    tree,
+    types::{Datum, Failure, Outcome},
+};
+
+/// Requests of one script at the same time, because their answers are in memory; others wait for their turn.
+const TOGETHER_MAX: usize = 32;
+/// Headers of an answer.
+const HEADERS_MAX: usize = 100;
+/// Connections to one host that are kept for the next request.
+const IDLE_MAX: usize = 4;
+
+type Channel = Client<HttpsConnector<Reach>, Full<Bytes>>;
+
+/// What one script has for its requests; made with the first one.
+#[derive(Default)]
+pub(in crate::scripting::functions) struct Web {
+    channel: OnceLock<Channel>,
+    turns: OnceLock<Semaphore>,
+}
+
+impl fmt::Debug for Web {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the connections of a script")
+    }
+}
+
+impl Web {
+    /// Connections that trust the public web and these certificates; only those without any are kept.
+    fn channel(&self, access: &Access, ca: Option<&str>) -> Result<Channel, Failure> {
+        if let Some(channel) = self.channel.get().filter(|_| ca.is_none()) {
+            return Ok(channel.clone());
+        }
+        let reach = Reach(Arc::new(access.clone()));
+        let connector = HttpsConnector::from((reach, tls(ca.unwrap_or_default())?));
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.http1_max_headers(HEADERS_MAX).pool_max_idle_per_host(IDLE_MAX);
+        let channel: Channel = builder.build(connector);
+        if ca.is_none() {
+            drop(self.channel.set(channel.clone()));
+        }
+        Ok(channel)
+    }
+}
+
+fn tls(ca: &str) -> Result<ClientConfig, Failure> {
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let before = roots.len();
+    for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
+        let added = certificate.map_err(|it| it.to_string());
+        let added = added.and_then(|it| roots.add(it).map_err(|it| it.to_string()));
+        added.map_err(|it| format!("`ca`: {it}"))?;
+    }
+    if !ca.is_empty() && roots.len() == before {
+        return Err("`ca`: there is no certificate in it".into());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|it| Failure::Plain(it.to_string()))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Makes the request of a call. What it takes to make it is computed here, by the call itself.
+pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
+    let request = Request::of(&call, method);
+    Box::pin(async move {
+        let request = request?;
+        let (timeout, url) = (request.timeout, request.url.clone());
+        let exchanged = tokio::time::timeout(timeout, exchange(&call, request)).await;
+        exchanged.unwrap_or_else(|_elapsed| {
+            let seconds = timeout.as_secs_f64();
+            let told = "the option `timeout` allows more";
+            Err(unreached(
+                "Timeout",
+                format!("{url}: no complete response within {seconds} s; {told}"),
+            ))
+        })
+    })
+}
+
+async fn exchange(call: &Call, mut request: Request) -> Outcome {
+    let surroundings = &call.surroundings;
+    let turns = surroundings.web.turns.get_or_init(|| Semaphore::new(TOGETHER_MAX));
+    let _turn = turns.acquire().await.map_err(|it| Failure::Plain(it.to_string()))?;
+    check(&surroundings.access, &request.url)?;
+    let (own, ca) = (Arc::clone(surroundings), call.some_text("ca").map(str::to_owned));
+    let bytes = ca.as_ref().map_or(0, String::len);
+    let channel = aside(bytes, move || own.web.channel(&own.access, ca.as_deref())).await??;
+    let mut left = request.redirects;
+    loop {
+        let answer = once(&channel, &request).await?;
+        let Some(next) = target(&answer, &request.url)?.filter(|_| left > 0) else {
+            return read(answer, &request).await;
+        };
+        left -= 1;
+        check(&surroundings.access, &next)
+            .map_err(|it| format!("{} leads to {next}: {}", request.url, it.into_message()))?;
+        redirect(&mut request, answer.status(), next);
+    }
+}
+
+/// Whether the host of a URL is granted.
+fn check(access: &Access, url: &Url) -> Result<(), Failure> {
+    let port = url.port_or_known_default().unwrap_or_default();
+    check_host(access, url.host_str().unwrap_or_default(), port).map_err(Failure::Plain)
+}
+
+async fn once(channel: &Channel, request: &Request) -> Result<Response<Incoming>, Failure> {
+    let Request { method, url, headers, body, .. } = request;
+    let mut built = http::Request::new(Full::new(body.clone()));
+    *built.method_mut() = method.clone();
+    *built.uri_mut() = url.as_str().parse().map_err(|it| Failure::Plain(format!("{url}: {it}")))?;
+    *built.headers_mut() = headers.clone();
+    channel.request(built).await.map_err(|it| failed(url, &it))
+}
+
+/// Where an answer sends us.
+fn target(answer: &Response<Incoming>, from: &Url) -> Result<Option<Url>, Failure> {
+    let leads = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let Some(location) = answer.headers().get(LOCATION).filter(|_| leads) else { return Ok(None) };
+    let wrong =
+        |problem: &str| Failure::Plain(format!("{from} redirects to an invalid URL: {problem}"));
+    let location = location.to_str().map_err(|it| wrong(&it.to_string()))?;
+    let next = from.join(location).map_err(|it| wrong(&it.to_string()))?;
+    let next = web_url(next.as_str()).map_err(|it| wrong(&it.into_message()))?;
+    if from.scheme() == "https" && next.scheme() == "http" {
+        return Err(format!("{from} leads to {next}, which is not encrypted").into());
+    }
+    Ok(Some(next))
+}
+
+/// The request that a redirection means, as browsers do it: secrets stay with their host.
+fn redirect(request: &mut Request, status: StatusCode, next: Url) {
+    if next.origin() != request.url.origin() {
+        for secret in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
+            request.headers.remove(secret);
+        }
+    }
+    let asks = request.method == Method::GET || request.method == Method::HEAD;
+    let becomes_get = status == StatusCode::SEE_OTHER
+        || (request.method == Method::POST
+            && matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND));
+    if becomes_get && !asks {
+        request.method = Method::GET;
+        request.body = Bytes::new();
+        request.headers.remove(CONTENT_TYPE);
+        request.headers.remove(CONTENT_ENCODING);
+    }
+    request.url = next;
+}
+
+async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {
+    let (head, body) = answer.into_parts();
+    let body = Limited::new(body, request.size).collect().await.map_err(|it| {
+        let url = &request.url;
+        if it.is::<http_body_util::LengthLimitError>() {
+            let size = request.size;
+            let told = "the option `size` allows more";
+            return format!("{url}: the response is larger than {size} bytes; {told}").into();
+        }
+        failed(url, &*it)
+    })?;
+    let (body, url) = (body.to_bytes(), String::from(request.url.clone()));
+    aside(body.len(), move || Ok(told_answer(&head, &body, url))).await?
+}
+
+fn told_answer(head: &Parts, body: &[u8], url: String) -> Datum {
+    let mut fields = Map::new();
+    fields.insert("status".into(), head.status.as_u16().into());
+    fields.insert("ok".into(), head.status.is_success().into());
+    fields.insert("url".into(), url.into());
+    fields.insert("headers".into(), headers(&head.headers));
+    match std::str::from_utf8(body) {
+        Ok(text) => {
+            if is_json(&head.headers)
+                && let Ok(value) = tree::json(text)
+            {
+                fields.insert("json".into(), value);
+            }
+            fields.insert("body".into(), text.into());
+        }
+        Err(_) => drop(fields.insert("body_base64".into(), json!(STANDARD.encode(body)))),
+    }
+    Value::Object(fields).into()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind.ends_with("+json")
+}
+
+/// Several headers of a name are one text, with commas between them.
+fn headers(all: &HeaderMap) -> Value {
+    let text = |name: &http::HeaderName| {
+        let values = all.get_all(name).iter().map(|it| String::from_utf8_lossy(it.as_bytes()));
+        Value::from(values.collect::<Vec<_>>().join(", "))
+    };
+    all.keys().map(|name| (name.as_str().to_owned(), text(name))).collect::<Map<_, _>>().into()
+}

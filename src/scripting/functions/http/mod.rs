@@ -1,0 +1,102 @@
+//! `http`: requests to servers that are granted.
+//!
+//! Who may be reached is asked three times: for the host of the URL, for that of each redirection, and for the address that
+//! is connected to (`reach.rs`). `request.rs` reads the arguments, `exchange.rs` sends and follows.
+
+mod exchange;
+mod reach;
+mod request;
+#[cfg(test)]
+mod tests;
+mod trouble;
+
+pub(super) use self::exchange::Web;
+use super::Call;
+use crate::ports::BoxFuture;
+use crate::scripting::functions::types::{
+    Body, Function, Library, Outcome, Parameter, Type, optional, required,
+};
+
+const URL: Parameter = required("url", Type::Name, "The URL with its scheme, http or https.");
+pub(super) const LIBRARY: Library = Library {
+    name: "http",
+    doc: "HTTP and HTTPS requests to hosts that are granted with `--allow-net`. While a request waits, other handlers run. Each function returns `{status, ok, headers, body, url}`, and `json` if the response is JSON. Header names are lowercase. A body that is not UTF-8 is returned as `body_base64`. Statuses like 404 are not errors: check `ok` or `status`. Without a response, the functions raise an error with the `reason` Unreachable, Untrusted (because of the certificate) or Timeout. Compression is not requested; if a server compresses anyway, the body is in `body_base64`.",
+    functions: &[
+        request(
+            "get",
+            "Sends a GET request: `http.get(\"https://api.example.com/items\", {query = {page = 1}})`.",
+            |call| exchange::send(call, "GET"),
+        ),
+        request("head", "Sends a HEAD request, which returns only the headers.", |call| {
+            exchange::send(call, "HEAD")
+        }),
+        request(
+            "post",
+            "Sends a POST request, to create something: `http.post(url, {json = {name = \"x\"}})`.",
+            |call| exchange::send(call, "POST"),
+        ),
+        request("put", "Sends a PUT request, to replace something.", |call| {
+            exchange::send(call, "PUT")
+        }),
+        request("patch", "Sends a PATCH request, to change something.", |call| {
+            exchange::send(call, "PATCH")
+        }),
+        request("delete", "Sends a DELETE request.", |call| exchange::send(call, "DELETE")),
+        Function {
+            name: "request",
+            doc: "Sends a request with any other method: `http.request(\"OPTIONS\", url)`.",
+            parameters: &[
+                required(
+                    "method",
+                    Type::Name,
+                    "The method in capital letters, such as \"OPTIONS\"; not CONNECT.",
+                ),
+                URL,
+            ],
+            options: OPTIONS,
+            returns: Type::Map,
+            body: Body::Waiting(|call| {
+                let method = call.text("method").to_owned();
+                exchange::send(call, &method)
+            }),
+        },
+    ],
+};
+
+const OPTIONS: &[Parameter] = &[
+    optional("query", Type::Map, "Parameters to add to the query of the URL."),
+    optional("headers", Type::Map, "Headers: strings by name."),
+    optional("json", Type::Any, "A value to send as JSON."),
+    optional("form", Type::Map, "Fields to send as a form."),
+    optional("body", Type::Text, "A string to send unchanged."),
+    optional("body_base64", Type::Text, "Bytes to send unchanged, in Base64."),
+    optional(
+        "timeout",
+        Type::Duration,
+        "Timeout of the whole request, including redirects; default: 30 s.",
+    ),
+    optional(
+        "redirects",
+        Type::Integer,
+        "Maximum number of redirects to follow, at most 20; default: 5.",
+    ),
+    optional(
+        "size",
+        Type::Integer,
+        "Maximum size of the response in bytes; default: 1 MiB, at most settings.sandbox.string_size.",
+    ),
+    optional(
+        "ca",
+        Type::Text,
+        "PEM certificates to trust, in addition to the public certificate authorities.",
+    ),
+];
+
+const fn request(
+    name: &'static str,
+    doc: &'static str,
+    send: fn(Call) -> BoxFuture<'static, Outcome>,
+) -> Function {
+    let body = Body::Waiting(send);
+    Function { name, doc, parameters: &[URL], options: OPTIONS, returns: Type::Map, body }
+}

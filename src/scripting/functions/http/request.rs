@@ -1,0 +1,154 @@
+//! A request, from the arguments of a script.
+
+use std::time::Duration;
+
+use ::base64::{Engine as _, engine::general_purpose::STANDARD};
+use ::url::Url;
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method,
+    header::{
+        ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRAILER, TRANSFER_ENCODING,
+        UPGRADE, USER_AGENT,
+    },
+};
+use serde_json::Value;
+
+use crate::scripting::{
+    functions::{Call, types::Failure, url},
+    values::text::shown,
+};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const REDIRECTS: (usize, usize) = (5, 20);
+/// Bytes of an answer.
+const SIZE: usize = 1 << 20;
+/// What belongs to the connection, not to the request.
+const NOT_OURS: [HeaderName; 7] =
+    [CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+
+/// What is sent, and how far it may go.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) timeout: Duration,
+    pub(super) redirects: usize,
+    pub(super) size: usize,
+}
+
+impl Request {
+    /// What a call asks for.
+    ///
+    /// # Errors
+    /// An argument means nothing.
+    pub(super) fn of(call: &Call, method: &str) -> Result<Self, Failure> {
+        let mut url = web_url(call.text("url"))?;
+        if let Some(fields) = call.map("query").filter(|it| !it.is_empty()) {
+            let added = url::query("query", &Value::Object(fields.clone()))?;
+            let all = url.query().map_or(added.clone(), |it| format!("{it}&{added}"));
+            url.set_query(Some(&all));
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            USER_AGENT,
+            HeaderValue::from_static(concat!("kopf/", env!("CARGO_PKG_VERSION"))),
+        );
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        let body = body(call, &mut headers)?;
+        add_headers(call, &mut headers)?;
+        let size_max = call.surroundings.limits.string_size;
+        Ok(Request {
+            method: checked_method(method)?,
+            url,
+            headers,
+            body,
+            timeout: call.duration("timeout").unwrap_or(TIMEOUT),
+            redirects: call.count("redirects", REDIRECTS.0)?.min(REDIRECTS.1),
+            size: call.count("size", SIZE)?.min(size_max),
+        })
+    }
+}
+
+/// A URL that can be asked for.
+pub(super) fn web_url(text: &str) -> Result<Url, Failure> {
+    let mut url = url::read("url", text)?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("`url`: expected http or https, got {}", url.scheme()).into());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "`url`: a name and a password do not belong here; send the header Authorization".into(),
+        );
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+fn checked_method(text: &str) -> Result<Method, Failure> {
+    let wrong =
+        || format!("`method`: expected capital letters such as \"GET\", got {}", Value::from(text));
+    let is_right = text.bytes().all(|it| it.is_ascii_uppercase() || it == b'-');
+    let method =
+        Method::from_bytes(text.as_bytes()).ok().filter(|it| is_right && *it != Method::CONNECT);
+    method.ok_or_else(|| wrong().into())
+}
+
+/// One of the ways to send something.
+fn body(call: &Call, headers: &mut HeaderMap) -> Result<Bytes, Failure> {
+    let ways: Vec<_> =
+        ["json", "form", "body", "body_base64"].into_iter().filter(|it| call.has(it)).collect();
+    if let [one, other, ..] = ways.as_slice() {
+        return Err(format!("`{one}` and `{other}`: a request has one body").into());
+    }
+    let mut kind =
+        |text: &'static str| drop(headers.insert(CONTENT_TYPE, HeaderValue::from_static(text)));
+    match ways.first().copied() {
+        None => Ok(Bytes::new()),
+        Some("json") => {
+            kind("application/json");
+            Ok(call.value("json").to_string().into())
+        }
+        Some("form") => {
+            kind("application/x-www-form-urlencoded");
+            Ok(url::query("form", call.value("form"))?.into())
+        }
+        Some("body") => {
+            kind("text/plain; charset=utf-8");
+            Ok(call.text("body").to_owned().into())
+        }
+        Some(_) => {
+            kind("application/octet-stream");
+            let bytes = STANDARD.decode(call.text("body_base64"));
+            Ok(bytes.map_err(|it| format!("`body_base64`: no Base64: {it}"))?.into())
+        }
+    }
+}
+
+fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
+    for (name, value) in call.map("headers").into_iter().flatten() {
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_problem| {
+            format!("`headers`: {} is not a valid header name", Value::from(name.as_str()))
+        })?;
+        if NOT_OURS.contains(&key) {
+            return Err(format!("`headers`: {key} is set by the connection itself").into());
+        }
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Null => continue,
+            Value::Array(_) | Value::Object(_) => {
+                return Err(
+                    format!("`headers.{name}`: expected a string, got {}", shown(value)).into()
+                );
+            }
+        };
+        let text = HeaderValue::from_str(&text).map_err(|_problem| {
+            format!("`headers.{name}`: a header has no line breaks and no control characters")
+        })?;
+        headers.insert(key, text);
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Why there is no answer, in words that say what to do about it.
+
+use std::{error::Error, io};
+
+use ::url::Url;
+use jiff::Timestamp;
+use rustls::{CertificateError, Error as TlsError, pki_types::UnixTime};
+use serde_json::Value;
+
+use crate::scripting::functions::{Refusal, types::Failure};
+
+/// There is no answer: an error value as those of servers, with the reason in one word.
+pub(super) fn unreached(reason: &str, message: String) -> Failure {
+    Failure::Answer(Box::new(Refusal {
+        class: "HTTPError",
+        status: None,
+        reason: reason.into(),
+        message,
+        details: Value::Null,
+    }))
+}
+
+/// A connection that did not come about, or ended too early.
+pub(super) fn failed(url: &Url, error: &(dyn Error + 'static)) -> Failure {
+    let host = url.host_str().unwrap_or_default();
+    let found = causes(error).find_map(<dyn Error>::downcast_ref::<TlsError>);
+    match found {
+        Some(TlsError::InvalidCertificate(problem)) => {
+            unreached("Untrusted", format!("{url}: {}", distrusted(host, problem)))
+        }
+        Some(TlsError::InvalidMessage(_)) => {
+            let told = "the server does not use TLS on this port; use http:// or another port";
+            unreached("Unreachable", format!("{url}: {told}"))
+        }
+        // Whatever else of TLS, or of the network: it has its own words.
+        Some(_) | None => unreached("Unreachable", format!("{url}: {}", told(error))),
+    }
+}
+
+/// Why the certificate of a server is not trusted, and what would help.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a list of others that grows, and has its own words"
+)]
+fn distrusted(host: &str, problem: &CertificateError) -> String {
+    match problem {
+        CertificateError::UnknownIssuer => format!(
+            "no known authority has issued the certificate of {host}; \
+             give that authority's certificate in PEM as the option `ca`"
+        ),
+        // The name is that of an authority in `ca`, its key is not.
+        CertificateError::BadSignature => format!(
+            "another key than that of the authority in `ca` has signed the certificate of {host}; \
+             has one of them been renewed?"
+        ),
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            let names: Vec<_> = presented.iter().map(|it| name(it)).collect();
+            let names = if names.is_empty() { "no name at all".into() } else { names.join(", ") };
+            format!(
+                "the certificate of the server is not for {host} but for {names}; use one of these names, or correct the certificate"
+            )
+        }
+        CertificateError::ExpiredContext { not_after, .. } => format!(
+            "the certificate of {host} has expired at {}; it must be renewed on the server",
+            date(*not_after)
+        ),
+        CertificateError::NotValidYetContext { not_before, .. } => format!(
+            "the certificate of {host} is not valid before {}; check the clock of this machine",
+            date(*not_before)
+        ),
+        other if other.to_string().contains("CaUsedAsEndEntity") => format!(
+            "the certificate of {host} is that of a certificate authority; a server needs a separate one (basicConstraints CA:FALSE)"
+        ),
+        // Seldom ones, of which there is a long and open list.
+        other => format!("the certificate of {host} is not trusted: {other}"),
+    }
+}
+
+/// `a.example` of `DnsName("a.example")`.
+fn name(presented: &str) -> &str {
+    let inner = presented.split_once('(').and_then(|(_, it)| it.strip_suffix(')'));
+    inner.unwrap_or(presented).trim_matches('"')
+}
+
+fn date(time: UnixTime) -> String {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    Timestamp::from_second(seconds)
+        .map_or_else(|_out_of_range| "a far day".into(), |it| it.to_string())
+}
+
+/// The innermost cause says what has happened.
+fn told(error: &(dyn Error + 'static)) -> String {
+    causes(error).last().map_or_else(String::new, ToString::to_string)
+}
+
+/// An error and what has caused it, down to the first one.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&it| {
+        // An error of IO hides what it was made from: its own source is already one further.
+        let inside = it.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inside.map(|it| it as &(dyn Error + 'static)).or_else(|| it.source())
+    })
+}

@@ -1,0 +1,259 @@
+//! Whom a call asks, and about what: the way to the cluster, and what the arguments name.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::call::{Cause, Invocation, Stopped};
+use crate::logic::{
+    access::kube::{
+        Attempt, DefaultNamespaces, Reference, ResourceRef, advice, one, read_object, several,
+    },
+    handlers::{declare::Argument, selector::Selector},
+    object::resource::Resource,
+};
+use crate::ports::{ApiError, Demand, ErrorClass, Kube, LookupError, Verb};
+use crate::scripting::functions::{Call, Refusal, types::Failure};
+
+/// The class of errors of the cluster, as the log names it.
+const CLASS: &str = "KubeError";
+/// Who has the fields that scripts write.
+const MANAGER: &str = "kopf";
+
+/// The way to the cluster for one call.
+pub(super) struct Desk {
+    pub(super) kube: Kube,
+    /// The namespace of the handled object.
+    handled: Option<String>,
+    /// Of a daemon or a timer.
+    pub(super) stopped: Option<Stopped>,
+    /// What is attempted, for what is said about refusals.
+    pub(super) attempt: Attempt,
+}
+
+/// An object that is there, or could be.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    pub(super) resource: Arc<Resource>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+    /// If the script knows it.
+    pub(super) uid: Option<String>,
+}
+
+impl Desk {
+    /// For a call.
+    pub(super) fn of(call: &Call, attempt: Attempt) -> Result<Self, Failure> {
+        let Some(present) = &call.present else {
+            let message = "the cluster can be used in handlers only, not at the top level of a script: what is done once \
+                           belongs into kopf.on_startup";
+            return Err(Failure::Plain(message.into()));
+        };
+        if let Cause::Activity(activity) = &present.cause
+            && activity.activity == "authentication"
+        {
+            let message =
+                "login handlers cannot use the cluster: the connection waits for their credentials";
+            return Err(Failure::Plain(message.into()));
+        }
+        let namespace = |it: &Arc<Invocation>| it.object()?.header().namespace.clone();
+        Ok(Desk {
+            kube: present.services.kube.clone(),
+            handled: namespace(present),
+            stopped: present.background().map(|it| it.stopped.clone()),
+            attempt,
+        })
+    }
+
+    /// The namespace of the credentials, if it may matter.
+    async fn credentials(&self) -> Result<String, Failure> {
+        if self.handled.is_some() {
+            return Ok(String::new());
+        }
+        self.kube.default_namespace().await.map_err(|it| self.refused(it))
+    }
+
+    /// The resource that is meant.
+    pub(super) async fn resource(&self, resource: &ResourceRef) -> Result<Arc<Resource>, Failure> {
+        self.kube.resource(resource).await.map_err(|error| match error {
+            LookupError::Api(error) => self.refused(error),
+            LookupError::Unresolved(message) => Failure::Answer(Box::new(Refusal {
+                class: CLASS,
+                reason: "UnknownResource".into(),
+                message,
+                ..Refusal::default()
+            })),
+        })
+    }
+
+    /// Where the object is that is meant.
+    pub(super) async fn spot(
+        &self,
+        reference: Reference,
+        option: Option<&str>,
+    ) -> Result<Spot, Failure> {
+        let Reference { resource, name, namespace, uid } = reference;
+        let resource = self.resource(&resource).await?;
+        let credentials = self.credentials().await?;
+        let home =
+            DefaultNamespaces { handled: self.handled.as_deref(), credentials: &credentials };
+        let namespace = one(&resource, (option, namespace.as_deref()), home)?;
+        Ok(Spot { resource, namespace, name, uid })
+    }
+
+    /// Where the objects of a resource are meant; `None`: everywhere.
+    pub(super) async fn place(
+        &self,
+        resource: &Resource,
+        option: Option<&str>,
+    ) -> Result<Option<String>, Failure> {
+        let credentials = self.credentials().await?;
+        let home =
+            DefaultNamespaces { handled: self.handled.as_deref(), credentials: &credentials };
+        Ok(several(resource, option, home)?)
+    }
+
+    /// Sends a request, and gives the answer.
+    pub(super) async fn send(&self, demand: Demand) -> Result<Bytes, ApiError> {
+        let group = demand.resource.group.clone();
+        let sent = self.kube.with(move |cluster| async move { cluster.ask(demand).await }).await;
+        if let Err(error) = &sent {
+            self.doubt(&group, error);
+        }
+        sent
+    }
+
+    /// Sends a request, and gives the object that it is answered with.
+    pub(super) async fn send_for_object(&self, demand: Demand) -> Result<Value, Failure> {
+        let answer = self.send(demand).await.map_err(|it| self.refused(it))?;
+        object(&answer)
+    }
+
+    /// A path that is not there at all: what is known of the resource is out of date.
+    pub(super) fn doubt(&self, group: &str, error: &ApiError) {
+        if error.class == ErrorClass::Missing && error.answer.is_none() {
+            self.kube.forget(group);
+        }
+    }
+
+    /// The error for the script.
+    pub(super) fn refused(&self, error: ApiError) -> Failure {
+        let said = error.answer.map(|it| *it).unwrap_or_default();
+        let advice = error.status.map(|it| advice(self.attempt, it, &said)).unwrap_or_default();
+        let parts = [error.message, advice, error.hint.unwrap_or_default()];
+        let parts: Vec<_> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+        let unsaid = match error.class {
+            ErrorClass::Retry => "Unavailable",
+            ErrorClass::Denied => "Unauthorized",
+            ErrorClass::Missing => "NotFound",
+            ErrorClass::Conflict => "Conflict",
+            ErrorClass::Outdated | ErrorClass::Invalid => "Invalid",
+            ErrorClass::Expired => "Expired",
+            ErrorClass::Fatal => "Failed",
+        };
+        Failure::Answer(Box::new(Refusal {
+            class: CLASS,
+            status: error.status,
+            reason: if said.reason.is_empty() { unsaid.to_owned() } else { said.reason },
+            message: parts.join("; "),
+            details: said.details,
+        }))
+    }
+}
+
+impl Spot {
+    /// Its name.
+    pub(super) fn named(&self) -> Result<String, Failure> {
+        let unnamed =
+            || Failure::Plain("the object has no name: `metadata.name` is missing".into());
+        self.name.clone().ok_or_else(unnamed)
+    }
+
+    /// A request for it; for the collection if it has no name.
+    pub(super) fn demand(&self, verb: Verb) -> Demand {
+        Demand {
+            verb,
+            resource: Arc::clone(&self.resource),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            subresource: None,
+            query: Vec::new(),
+            content: None,
+        }
+    }
+
+    /// As messages name it.
+    pub(super) fn shown(&self) -> String {
+        let name = self.name.as_deref().unwrap_or_default();
+        let place = self.namespace.as_ref().map(|it| format!(" in '{it}'")).unwrap_or_default();
+        format!("{} '{name}'{place}", self.resource)
+    }
+}
+
+/// A failure that is no answer of the server, with a word for scripts that tell failures apart.
+pub(super) fn failed(reason: &str, message: String) -> Failure {
+    Failure::Answer(Box::new(Refusal {
+        class: CLASS,
+        reason: reason.to_owned(),
+        message,
+        ..Refusal::default()
+    }))
+}
+
+/// An object as scripts get it.
+pub(super) fn object(answer: &[u8]) -> Result<Value, Failure> {
+    read_object(answer).map_err(|it| Failure::Plain(format!("the answer is no object: {it}")))
+}
+
+/// What the positional arguments of a selector say; a reference if one of these was passed.
+pub(super) fn selected(call: &Call) -> Result<Reference, Failure> {
+    let first = call.value("selector");
+    if let Value::Object(fields) = first {
+        if fields.contains_key("apiVersion") {
+            return Ok(Reference::of(first)?);
+        }
+        let resource = ResourceRef::Selector(described(fields)?);
+        return Ok(Reference { resource, name: None, namespace: None, uid: None });
+    }
+    let arguments = ["selector", "selector2", "selector3"].map(|it| call.value(it).clone());
+    let selector = Selector::parse(&arguments.map(Argument::Value), Selector::default());
+    let resource = ResourceRef::Selector(selector.map_err(|it| Failure::Plain(it.message))?);
+    Ok(Reference { resource, name: None, namespace: None, uid: None })
+}
+
+/// A resource as `ctx.resource` describes it.
+fn described(fields: &Map<String, Value>) -> Result<Selector, Failure> {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+    let selector = Selector {
+        group: text("group"),
+        version: text("version"),
+        plural: text("plural"),
+        ..Selector::default()
+    };
+    if selector.plural.is_none() {
+        let message = "`selector`: expected the name of a resource, an object, or ctx.resource: a map with `plural`";
+        return Err(Failure::Plain(message.into()));
+    }
+    Ok(selector)
+}
+
+/// The option that is passed as a text.
+pub(super) fn option<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
+    call.value(name).as_str()
+}
+
+/// Who writes, and whether it is meant: as a query.
+pub(super) fn intent(call: &Call) -> Vec<(&'static str, String)> {
+    let manager = option(call, "field_manager").unwrap_or(MANAGER).to_owned();
+    let mut query = vec![("fieldManager", manager)];
+    if is_dry(call) {
+        query.push(("dryRun", "All".into()));
+    }
+    query
+}
+
+/// Whether nothing is to be changed.
+pub(super) fn is_dry(call: &Call) -> bool {
+    call.value("dry_run") == true
+}

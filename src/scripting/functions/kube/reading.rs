@@ -1,0 +1,267 @@
+//! The functions of `kube` that change nothing.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::desk::{Desk, Spot, failed, option, selected};
+use crate::logic::{
+    access::kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector},
+    object::resource::Resource,
+    text::{duration, size},
+};
+use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
+use crate::scripting::functions::{
+    Call,
+    call::aside,
+    passage::Passage,
+    types::{Failure, Outcome},
+};
+
+/// The most objects of one answer, as kubectl has it.
+const CHUNK: u64 = 500;
+/// Objects take four times as much as their text, and more, when a script has them.
+const SHARE: usize = 4;
+/// How often a list is begun again that has changed too much while it was taken.
+const RESTARTS_MAX: usize = 3;
+
+/// `kube.get`
+pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let desk = Desk::of(&call, Attempt::Read)?;
+        let mut wanted = selected(&call)?;
+        wanted.name = option(&call, "name").map(str::to_owned).or(wanted.name);
+        if wanted.name.is_none() {
+            return Err(Failure::Plain(nameless(&call)));
+        }
+        let spot = desk.spot(wanted, option(&call, "namespace")).await?;
+        match desk.send(spot.demand(Verb::Get)).await {
+            Ok(answer) => Ok(super::desk::object(&answer)?.into()),
+            Err(error) if error.class == ErrorClass::Missing => Ok(Value::Null.into()),
+            Err(error) => Err(desk.refused(error)),
+        }
+    })
+}
+
+/// The name was left out, or passed in a wrong place.
+fn nameless(call: &Call) -> String {
+    match (option(call, "selector"), option(call, "selector2")) {
+        (Some(resource), Some(name)) if !resource.contains(['/', '.']) => format!(
+            "the option `name` is missing: the name of the object goes there, not after the resource ({resource:?}, \
+             {name:?})"
+        ),
+        (_, _) => "the option `name` is missing: the name of the object".into(),
+    }
+}
+
+/// `kube.list`
+pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let desk = Desk::of(&call, Attempt::Read)?;
+        let resource = desk.resource(&selected(&call)?.resource).await?;
+        let namespace = desk.place(&resource, option(&call, "namespace")).await?;
+        let query = selectors(&call)?;
+        let demand = Demand {
+            verb: Verb::List,
+            resource,
+            namespace,
+            name: None,
+            subresource: None,
+            query,
+            content: None,
+        };
+        let limit = call.value("limit").as_u64();
+        let room = call.surroundings.limits.memory_limit / SHARE;
+        let mut passage = call.passage.take();
+        for _ in 0..RESTARTS_MAX {
+            match all(&desk, &demand, (limit, room), &mut passage).await? {
+                Taken::All(objects) => return Ok(Value::Array(objects).into()),
+                Taken::Expired => {}
+                Taken::Outgrown => {
+                    let Some(crowded) = passage.take() else { continue };
+                    passage = crowded.alone().await;
+                }
+            }
+        }
+        let message =
+            format!("the list of {} changes faster than it can be taken", demand.resource);
+        Err(failed("Expired", message))
+    })
+}
+
+/// What came of taking a list.
+enum Taken {
+    All(Vec<Value>),
+    /// It must be begun again: it has changed too much meanwhile.
+    Expired,
+    /// It must be begun again, alone: other answers of the script are on their way, and it does not fit beside them.
+    Outgrown,
+}
+
+/// All parts of a list.
+async fn all(
+    desk: &Desk,
+    demand: &Demand,
+    (limit, room): (Option<u64>, usize),
+    passage: &mut Option<Passage>,
+) -> Result<Taken, Failure> {
+    let (mut objects, mut token, mut size) = (Vec::new(), None::<String>, 0_usize);
+    loop {
+        let taken = u64::try_from(objects.len()).unwrap_or(u64::MAX);
+        let chunk = limit.map_or(CHUNK, |it| it.saturating_sub(taken).min(CHUNK));
+        if chunk == 0 {
+            return Ok(Taken::All(objects));
+        }
+        let mut next = demand.clone();
+        next.query.push(("limit", chunk.to_string()));
+        let is_first = token.is_none();
+        next.query.extend(token.take().map(|it| ("continue", it)));
+        let answer = match desk.send(next).await {
+            Ok(answer) => answer,
+            Err(error) if error.class == ErrorClass::Expired && !is_first => {
+                return Ok(Taken::Expired);
+            }
+            Err(error) => return Err(desk.refused(error)),
+        };
+        size = size.saturating_add(answer.len());
+        if size > room {
+            return Err(Failure::Plain(format!(
+                "the list of {} is larger than {}, which is what fits into the memory of the script \
+                 (settings.sandbox.memory_limit): narrow it with `namespace`, `label_selector` or `limit`",
+                demand.resource,
+                size::shown(room)
+            )));
+        }
+        if passage.as_mut().is_some_and(|it| !it.grow(size)) {
+            return Ok(Taken::Outgrown);
+        }
+        let part = aside(answer.len(), move || read_list(&answer)).await?;
+        let part = part.map_err(|it| Failure::Plain(format!("the answer is no list: {it}")))?;
+        let ListPart { objects: more, token: rest } = part;
+        objects.extend(more);
+        token = rest;
+        if token.is_none() {
+            return Ok(Taken::All(objects));
+        }
+    }
+}
+
+/// The options that narrow what is listed or watched, as a query.
+pub(super) fn selectors(call: &Call) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut query = Vec::new();
+    for (name, parameter) in
+        [("label_selector", "labelSelector"), ("field_selector", "fieldSelector")]
+    {
+        let text = selector(call.value(name)).map_err(|it| format!("`{name}`: {it}"))?;
+        query.extend(text.map(|it| (parameter, it)));
+    }
+    Ok(query)
+}
+
+/// `kube.logs`
+pub(super) fn logs(call: Call) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let desk = Desk::of(&call, Attempt::Read)?;
+        let spot = pod(&desk, &call).await?;
+        let room = call.surroundings.limits.string_size;
+        let mut query = vec![("limitBytes", room.to_string())];
+        query.extend(option(&call, "container").map(|it| ("container", it.to_owned())));
+        query.extend(call.value("tail").as_u64().map(|it| ("tailLines", it.to_string())));
+        let since = duration::parse(call.value("since"));
+        query.extend(since.map(|it| ("sinceSeconds", seconds_up(it).to_string())));
+        for flag in ["previous", "timestamps"] {
+            if call.value(flag) == true {
+                query.push((flag, "true".into()));
+            }
+        }
+        let demand = Demand { subresource: Some("log".into()), query, ..spot.demand(Verb::Get) };
+        let answer = desk.send(demand).await.map_err(|it| desk.refused(it))?;
+        Ok(Value::from(String::from_utf8_lossy(&answer)).into())
+    })
+}
+
+/// Whole seconds, at least one: the server takes no others.
+fn seconds_up(duration: Duration) -> u64 {
+    let more = u64::from(duration.subsec_nanos() > 0);
+    duration.as_secs().saturating_add(more).max(1)
+}
+
+/// The pod that is meant, by its name or by itself.
+pub(super) async fn pod(desk: &Desk, call: &Call) -> Result<Spot, Failure> {
+    let pod = call.value("pod");
+    let reference = match pod {
+        Value::String(name) if !name.is_empty() => {
+            let resource = crate::logic::access::kube::ResourceRef::Kind {
+                group: String::new(),
+                version: "v1".into(),
+                kind: "Pod".into(),
+            };
+            Reference { resource, name: Some(name.clone()), namespace: None, uid: None }
+        }
+        Value::Object(_) => Reference::of(pod)?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::String(_) => {
+            let message = "`pod`: expected the name of a pod, or the pod itself";
+            return Err(Failure::Plain(message.into()));
+        }
+    };
+    let spot = desk.spot(reference, option(call, "namespace")).await?;
+    spot.named()?;
+    Ok(spot)
+}
+
+/// `kube.can_i`
+pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let desk = Desk::of(&call, Attempt::Read)?;
+        let resource = desk.resource(&selected(&call)?.resource).await?;
+        let namespace = match option(&call, "namespace") {
+            Some(ALL_NAMESPACES) => None,
+            option => desk.place(&resource, option).await?,
+        };
+        let attributes = json!({
+            "verb": call.text("verb"),
+            "group": resource.group,
+            "version": resource.version,
+            "resource": resource.plural,
+            "subresource": call.text("subresource"),
+            "name": call.text("name"),
+            "namespace": namespace.unwrap_or_default(),
+        });
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": { "resourceAttributes": attributes },
+        });
+        let reviews = Resource {
+            group: "authorization.k8s.io".into(),
+            version: "v1".into(),
+            plural: "selfsubjectaccessreviews".into(),
+            kind: "SelfSubjectAccessReview".into(),
+            ..Resource::default()
+        };
+        let demand = Demand {
+            verb: Verb::Create,
+            resource: Arc::new(reviews),
+            namespace: None,
+            name: None,
+            subresource: None,
+            query: Vec::new(),
+            content: Some(("application/json", review.to_string().into())),
+        };
+        let answer = desk.send_for_object(demand).await?;
+        let allowed = answer.pointer("/status/allowed").and_then(Value::as_bool);
+        Ok(Value::from(allowed.unwrap_or_default()).into())
+    })
+}
+
+/// `kube.version`
+pub(super) fn version(call: Call) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let desk = Desk::of(&call, Attempt::Read)?;
+        let asked = desk.kube.with(|cluster| async move { cluster.version().await }).await;
+        let answer = asked.map_err(|it| desk.refused(it))?;
+        let version: Value = serde_json::from_slice(&answer)
+            .map_err(|it| Failure::Plain(format!("the answer is not understood: {it}")))?;
+        Ok(version.into())
+    })
+}

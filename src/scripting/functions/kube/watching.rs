@@ -1,0 +1,341 @@
+//! `kube.watch` and `kube.wait`.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use futures::{
+    StreamExt as _, TryStreamExt as _,
+    stream::{self, BoxStream},
+};
+use serde_json::{Value, json};
+use tokio::time::{self, Instant};
+
+use super::{
+    desk::{Desk, Spot, failed, object, option, selected},
+    reading::selectors,
+};
+use crate::call::Stopped;
+use crate::logic::{
+    access::kube::{Attempt, Change, Predicate, Reference, Subject, WatchCache, without_nulls},
+    handlers::selector::Restrictions,
+    object::{Object, reason::EventType, resource::Resource},
+    text::duration,
+};
+use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, Verb};
+use crate::scripting::functions::{
+    Call,
+    types::{Datum, Failure, Flow, Outcome},
+};
+
+/// How long `kube.wait` waits if it is not told, as kubectl does.
+const WAIT: Duration = Duration::from_secs(30);
+/// Thirty years stand for never, as in tokio.
+const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
+
+/// `kube.watch`
+pub(super) fn watch(call: &Call) -> Result<Flow, Failure> {
+    let desk = Desk::of(call, Attempt::Read)?;
+    // Checked at once, so that a mistake is told before the loop.
+    let wanted = selected(call)?;
+    let mut query = selectors(call)?;
+    let timeout = duration::parse(call.value("timeout"));
+    if let Some(name) = option(call, "name").or(wanted.name.as_deref()) {
+        query.push(("fieldSelector", format!("metadata.name={name}")));
+    }
+    let restrictions = restrictions(query);
+    let namespace = option(call, "namespace").map(str::to_owned).or(wanted.namespace);
+    let stopped = desk.stopped.clone();
+    let opening = async move {
+        let resource = desk.resource(&wanted.resource).await?;
+        let namespace = desk.place(&resource, namespace.as_deref()).await?;
+        let events = events(&desk, resource, namespace, restrictions).await?;
+        Ok::<_, Failure>(told(desk, events))
+    };
+    let flow = stream::once(opening).try_flatten();
+    Ok(flow.take_until(ended(stopped, timeout)).boxed())
+}
+
+fn restrictions(query: Vec<(&'static str, String)>) -> Restrictions {
+    let mut restrictions = Restrictions::default();
+    for (parameter, text) in query {
+        let place = match parameter {
+            "labelSelector" => &mut restrictions.labels,
+            _ => &mut restrictions.fields,
+        };
+        *place = Some(place.take().map_or_else(|| text.clone(), |it| format!("{it},{text}")));
+    }
+    restrictions
+}
+
+type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
+
+async fn events(
+    desk: &Desk,
+    resource: Arc<Resource>,
+    namespace: Option<String>,
+    restrictions: Restrictions,
+) -> Result<Events, Failure> {
+    let target = StreamTarget {
+        resource,
+        namespace: namespace.map(Arc::from),
+        extent: Extent::Whole,
+        settings: desk.kube.settings(),
+        restrictions: Some(restrictions),
+    };
+    desk.kube.stream(target).await.map_err(|it| desk.refused(it))
+}
+
+/// When the daemon must stop, or the time is over.
+async fn ended(stopped: Option<Stopped>, timeout: Option<Duration>) {
+    let over = time::sleep(timeout.unwrap_or(NEVER));
+    match stopped {
+        None => over.await,
+        Some(stopped) => tokio::select! {
+            biased; // either ends it
+            () = stopped.wait() => {}
+            () = over => {}
+        },
+    }
+}
+
+/// A watch and what it has told.
+struct Watch {
+    desk: Desk,
+    events: Events,
+    cache: WatchCache,
+    /// What is still to be told.
+    ready: VecDeque<Value>,
+    /// Whether the first list is complete: a refusal before is that of a mistake, a later one passes or is logged.
+    is_settled: bool,
+}
+
+/// The events as the script gets them.
+fn told(desk: Desk, events: Events) -> impl futures::Stream<Item = Outcome> + Send {
+    let watch = Watch {
+        desk,
+        events,
+        cache: WatchCache::default(),
+        ready: VecDeque::new(),
+        is_settled: false,
+    };
+    stream::try_unfold(watch, |mut watch| async move {
+        loop {
+            if let Some(event) = watch.ready.pop_front() {
+                return Ok(Some((Datum::Json(event), watch)));
+            }
+            let Some(event) = watch.events.next().await else { return Ok(None) };
+            match event {
+                Ok(event) => watch.take(event),
+                Err(error) if watch.is_final(&error) => return Err(watch.desk.refused(error)),
+                Err(error) => {
+                    let hint =
+                        error.hint.as_deref().map(|it| format!("; {it}")).unwrap_or_default();
+                    tracing::warn!(target: "kopf.kube", "kube.watch: {error}, retrying{hint}");
+                }
+            }
+        }
+    })
+}
+
+impl Watch {
+    fn is_final(&self, error: &ApiError) -> bool {
+        !self.is_settled && error.class != ErrorClass::Retry
+    }
+
+    fn take(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Listing => self.cache.begin(),
+            StreamEvent::Object(kind, object) => {
+                object.body();
+                if let Some(problem) = object.problem() {
+                    let header = object.header();
+                    let name = header.name.as_deref().unwrap_or_default();
+                    tracing::error!(
+                        target: "kopf.kube",
+                        "kube.watch: skipping {} '{name}': {problem}",
+                        header.kind
+                    );
+                    return;
+                }
+                for change in self.cache.see(kind, object.header()) {
+                    self.tell(change, Some(&object));
+                }
+            }
+            StreamEvent::Listed => {
+                self.is_settled = true;
+                for change in self.cache.end() {
+                    self.tell(change, None);
+                }
+            }
+            StreamEvent::Alive => {}
+        }
+    }
+
+    fn tell(&mut self, change: Change, object: Option<&Object>) {
+        let (kind, body) = match change {
+            Change::Event(kind) => (kind, object.map(body_of).unwrap_or_default()),
+            Change::Gone(identity) => (EventType::Deleted, identity),
+        };
+        self.ready.push_back(json!({ "type": kind.as_str(), "object": body }));
+    }
+}
+
+fn body_of(object: &Object) -> Value {
+    let mut body = Value::clone(object.body());
+    without_nulls(&mut body);
+    body
+}
+
+/// What `kube.wait` waits for: the states of one object in which the predicate holds, or all of them without one.
+pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
+    let desk = Desk::of(call, Attempt::Read)?;
+    let predicate = option(call, "predicate").map(Predicate::parse).transpose()?;
+    let reference = Reference::of(call.value("object"))?;
+    let timeout = duration::parse(call.value("timeout")).unwrap_or(WAIT);
+    let wanted = match option(call, "predicate") {
+        Some(text) => format!("{text:?}"),
+        None => "what the function waits for".into(),
+    };
+    let namespace = option(call, "namespace").map(str::to_owned);
+    let deadline = Instant::now() + timeout;
+    let opening = async move {
+        let spot = desk.spot(reference, namespace.as_deref()).await?;
+        spot.named()?;
+        let seconds = timeout.as_secs_f64();
+        let late = format!("{} is not {wanted} after {seconds} s", spot.shown());
+        let source = Source::Nothing;
+        let waiting = Waiting { desk, spot, predicate, deadline, late, source, last: None };
+        Ok::<_, Failure>(stream::try_unfold(waiting, Waiting::step))
+    };
+    Ok(stream::once(opening).try_flatten().boxed())
+}
+
+/// One object that is waited for.
+struct Waiting {
+    desk: Desk,
+    spot: Spot,
+    predicate: Option<Predicate>,
+    deadline: Instant,
+    /// What is said at the deadline.
+    late: String,
+    source: Source,
+    /// The state that was seen last: its version; null if it was not there.
+    last: Option<Value>,
+}
+
+/// Where the states come from.
+enum Source {
+    /// Nobody has looked yet.
+    Nothing,
+    /// It was looked at. Most often that is enough, and costs less than a watch.
+    Looked,
+    Watched {
+        events: Events,
+        /// What was in the list, while that is taken.
+        listed: Option<Value>,
+        /// Whether the first list is complete.
+        is_settled: bool,
+    },
+}
+
+impl Waiting {
+    /// The next state in which the predicate holds; none when a daemon must stop.
+    async fn step(mut self) -> Result<Option<(Datum, Self)>, Failure> {
+        let stopped = self.desk.stopped.clone();
+        let (deadline, late) = (self.deadline, self.late.clone());
+        let next = async move {
+            let state = self.next().await?;
+            let state = state.map_or_else(|| json!({}), |it| json!({ "object": it }));
+            Ok(Some((Datum::Json(state), self)))
+        };
+        tokio::select! {
+            biased; // what has come is given, also at the last moment
+            next = time::timeout_at(deadline, next) => {
+                next.unwrap_or_else(|_late| Err(failed("Timeout", late)))
+            }
+            () = ended(stopped, None) => Ok(None),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Value>, Failure> {
+        loop {
+            if let Some(present) = self.seen().await?
+                && self.is_new(present.as_ref())
+                && self.holds(present.as_ref())
+            {
+                return Ok(present);
+            }
+        }
+    }
+
+    /// Looks again: what is there, if that can be told.
+    async fn seen(&mut self) -> Result<Option<Option<Value>>, Failure> {
+        let (events, listed, is_settled) = match &mut self.source {
+            Source::Nothing => {
+                self.source = Source::Looked;
+                return look(&self.desk, &self.spot).await.map(Some);
+            }
+            Source::Looked => {
+                let events = watched(&self.desk, &self.spot).await?;
+                self.source = Source::Watched { events, listed: None, is_settled: false };
+                return Ok(None);
+            }
+            Source::Watched { events, listed, is_settled } => (events, listed, is_settled),
+        };
+        let Some(event) = events.next().await else {
+            let message = format!("the watch of {} has ended", self.spot.shown());
+            return Err(failed("Failed", message));
+        };
+        Ok(match event {
+            Ok(StreamEvent::Listing) => {
+                *listed = None;
+                None
+            }
+            Ok(StreamEvent::Object(Some(EventType::Deleted), _)) => Some(None),
+            Ok(StreamEvent::Object(Some(_), object)) => Some(Some(body_of(&object))),
+            Ok(StreamEvent::Object(None, object)) => {
+                *listed = Some(body_of(&object));
+                None
+            }
+            Ok(StreamEvent::Listed) => {
+                *is_settled = true;
+                Some(listed.take())
+            }
+            Err(error) if !*is_settled && error.class != ErrorClass::Retry => {
+                return Err(self.desk.refused(error));
+            }
+            Ok(StreamEvent::Alive) | Err(_) => None,
+        })
+    }
+
+    /// Whether this is not what was seen before.
+    fn is_new(&mut self, present: Option<&Value>) -> bool {
+        let version = |it: &Value| it.pointer("/metadata/resourceVersion").cloned();
+        let state = Some(present.and_then(version).unwrap_or_default());
+        if self.last == state {
+            return false;
+        }
+        self.last = state;
+        true
+    }
+
+    fn holds(&self, body: Option<&Value>) -> bool {
+        let subject = Subject { body, uid: self.spot.uid.as_deref() };
+        self.predicate.as_ref().is_none_or(|it| it.holds(subject))
+    }
+}
+
+async fn watched(desk: &Desk, spot: &Spot) -> Result<Events, Failure> {
+    let name = spot.named()?;
+    let restrictions =
+        Restrictions { fields: Some(format!("metadata.name={name}")), ..Restrictions::default() };
+    events(desk, Arc::clone(&spot.resource), spot.namespace.clone(), restrictions).await
+}
+
+/// The object as it is; nothing if it is not there.
+async fn look(desk: &Desk, spot: &Spot) -> Result<Option<Value>, Failure> {
+    match desk.send(spot.demand(Verb::Get)).await {
+        Ok(answer) => object(&answer).map(Some),
+        Err(error) if error.class == ErrorClass::Missing => Ok(None),
+        Err(error) => Err(desk.refused(error)),
+    }
+}

@@ -1,0 +1,90 @@
+//! The libraries of scripts, such as `env` and `files`: the same names, meanings and errors in both languages.
+//!
+//! A library is a table: [`LIBRARIES`] has each function with its parameters, its documentation and what it does. From it the
+//! engines make globals, arguments are checked, and the reference and the stubs of editors are generated. The engines only
+//! bring arguments in and results out.
+
+mod base64;
+mod bounds;
+mod call;
+mod check;
+pub(super) mod children;
+mod deep;
+pub(crate) mod embedded;
+mod env;
+mod files;
+mod given;
+mod hash;
+pub(super) mod hierarchy;
+mod http;
+mod json;
+pub(super) mod kopf;
+mod kube;
+mod lists;
+mod log;
+pub(super) mod logins;
+mod loops;
+mod metrics;
+pub(super) mod names;
+mod pace;
+mod passage;
+pub(super) mod posting;
+pub(super) mod print;
+mod quantity;
+mod random;
+mod re;
+mod refusal;
+#[cfg(test)]
+mod script_tests;
+mod semver;
+mod strings;
+mod surroundings;
+mod template;
+#[cfg(test)]
+mod tests;
+mod time;
+mod tree;
+pub(crate) mod types;
+mod url;
+mod uuid;
+mod yaml;
+
+pub(crate) use self::{
+    call::Call,
+    given::{Given, Shape},
+    pace::Pace,
+    refusal::Refusal,
+    surroundings::Surroundings,
+};
+use types::Library;
+
+/// All of them.
+pub(crate) static LIBRARIES: &[Library] = &[
+    base64::LIBRARY,
+    check::LIBRARY,
+    deep::LIBRARY,
+    env::LIBRARY,
+    files::LIBRARY,
+    hash::LIBRARY,
+    http::LIBRARY,
+    json::LIBRARY,
+    kube::LIBRARY,
+    lists::LIBRARY,
+    log::LIBRARY,
+    metrics::LIBRARY,
+    quantity::LIBRARY,
+    random::LIBRARY,
+    re::LIBRARY,
+    semver::LIBRARY,
+    strings::LIBRARY,
+    template::LIBRARY,
+    time::LIBRARY,
+    url::LIBRARY,
+    uuid::LIBRARY,
+    yaml::LIBRARY,
+];
+
+/// The library of this name.
+pub(crate) fn find(name: &str) -> Option<&'static Library> {
+    LIBRARIES.iter().find(|it| it.name == name)
+}

@@ -1,0 +1,343 @@
+//! The names below `kopf`, and what is said about wrong uses of them: the same in both languages.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::logic::{
+    handlers::{
+        declare::DeclareError,
+        handler::{Category, Kind},
+        lifecycle::Lifecycle,
+        outcome::{LogLevel, RaisedKind},
+    },
+    text::duration,
+};
+use crate::scripting::{
+    functions::kopf::HostFunction,
+    surface::{Language, OTHERS, Signature, Surface},
+    values::text::did_you_mean,
+};
+
+/// One declaring function.
+pub(crate) struct Declaring {
+    /// `kopf.NAME`
+    pub(crate) name: &'static str,
+    /// `kopf.on.NAME`, if it is there too.
+    pub(crate) short: Option<&'static str>,
+    /// What it declares; `None` if this version does not run it yet.
+    pub(crate) kind: Option<Kind>,
+    /// What it does.
+    pub(crate) doc: &'static str,
+}
+
+const fn declaring(
+    name: &'static str,
+    short: &'static str,
+    kind: Option<Kind>,
+    doc: &'static str,
+) -> Declaring {
+    Declaring { name, short: Some(short), kind, doc }
+}
+
+/// All declaring functions.
+pub(crate) const DECLARING: &[Declaring] = &[
+    declaring(
+        "on_create",
+        "create",
+        Some(Kind::Create),
+        "Calls a function when an object is created, or is seen for the first time.",
+    ),
+    declaring(
+        "on_update",
+        "update",
+        Some(Kind::Update),
+        "Calls a function when an object has changed.",
+    ),
+    declaring(
+        "on_delete",
+        "delete",
+        Some(Kind::Delete),
+        "Calls a function when an object is being deleted. A finalizer holds the object until the function has succeeded.",
+    ),
+    declaring(
+        "on_resume",
+        "resume",
+        Some(Kind::Resume),
+        "Calls a function for each object that exists when the operator starts.",
+    ),
+    declaring(
+        "on_field",
+        "field",
+        Some(Kind::Field),
+        "Calls a function when one field of an object has changed, given by the option `field`.",
+    ),
+    declaring(
+        "on_event",
+        "event",
+        Some(Kind::Event),
+        "Calls a function for each watch event of an object. No state is stored, and there are no retries.",
+    ),
+    declaring(
+        "on_startup",
+        "startup",
+        Some(Kind::Startup),
+        "Calls a function when the operator starts, before anything is watched.",
+    ),
+    declaring(
+        "on_cleanup",
+        "cleanup",
+        Some(Kind::Cleanup),
+        "Calls a function when the operator stops.",
+    ),
+    declaring(
+        "daemon",
+        "daemon",
+        Some(Kind::Daemon),
+        "Runs a function in the background for each object, as long as the object exists; `ctx.stopped` tells it to stop.",
+    ),
+    declaring(
+        "timer",
+        "timer",
+        Some(Kind::Timer),
+        "Calls a function periodically for each object; the option `interval` is the pause between the calls.",
+    ),
+    declaring(
+        "index",
+        "index",
+        Some(Kind::Index),
+        "Fills an in-memory index with the values that a function returns for each object. All handlers can read it as a field of `ctx`, under the id of the handler.",
+    ),
+    declaring(
+        "on_login",
+        "login",
+        Some(Kind::Login),
+        "Calls a function to authenticate to the cluster.",
+    ),
+    declaring(
+        "on_probe",
+        "probe",
+        Some(Kind::Probe),
+        "Calls a function when the liveness endpoint is requested; the response contains its result.",
+    ),
+    Declaring {
+        name: "test",
+        short: None,
+        kind: Some(Kind::Test),
+        doc: "Declares a test of an operator, which `kopf test` runs with its own API server. The test acts as a user with `kube`, and asserts the outcome with `check`.",
+    },
+    declaring(
+        "on_validate",
+        "validate",
+        Some(Kind::Validate),
+        "Calls a function before an object is stored or deleted: raising an error, such as a `kopf.AdmissionError`, rejects the request.",
+    ),
+    declaring(
+        "on_mutate",
+        "mutate",
+        Some(Kind::Mutate),
+        "Calls a function before an object is stored: `ctx.patch` changes the object, and raising an error rejects the request.",
+    ),
+    declaring(
+        "subhandler",
+        "subhandler",
+        Some(Kind::Sub),
+        "Declares a sub-handler of the running handler. It has a separate id, progress and retries.",
+    ),
+    Declaring {
+        name: "register",
+        short: None,
+        kind: Some(Kind::Sub),
+        doc: "Declares a sub-handler of the running handler, as `kopf.subhandler` does.",
+    },
+];
+
+/// The delay of a temporary error that names none, as in Kopf.
+pub(crate) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
+
+/// The HTTP status of an admission error that names none, as in Kopf.
+const CODE_DEFAULT: u16 = 500;
+
+/// Returns the kind of `kopf.AdmissionError(message, code)`.
+///
+/// # Errors
+/// If the code is not an HTTP status of an error: API servers would replace it.
+pub(crate) fn admission_error(code: &Value) -> Result<RaisedKind, String> {
+    if code.is_null() {
+        return Ok(RaisedKind::Admission(CODE_DEFAULT));
+    }
+    let number = code.as_f64().filter(|it| it.fract() == 0.0 && (400.0..600.0).contains(it));
+    let number = number.and_then(|it| it.to_string().parse().ok());
+    number.map(RaisedKind::Admission).ok_or_else(|| {
+        format!("kopf.AdmissionError: the code must be an HTTP status from 400 to 599, not {code}")
+    })
+}
+
+/// Returns the HTTP status of an admission error.
+pub(crate) fn code(kind: &RaisedKind) -> Option<u16> {
+    match kind {
+        RaisedKind::Admission(code) => Some(*code),
+        RaisedKind::Temporary(_)
+        | RaisedKind::Aborted(_)
+        | RaisedKind::Permanent
+        | RaisedKind::Arbitrary(_)
+        | RaisedKind::Unfinished(_) => None,
+    }
+}
+
+/// Error modes by their names in `kopf.ErrorsMode`.
+pub(crate) const ERROR_MODES: &[(&str, &str)] =
+    &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
+
+fn known() -> impl Iterator<Item = &'static str> {
+    let others = OTHERS.iter().map(|it| it.name);
+    let declaring = DECLARING.iter().map(|it| it.name);
+    declaring.chain(others).chain(HostFunction::all().map(|it| it.name))
+}
+
+/// Whether there is `kopf.NAME`.
+pub(crate) fn is_known(name: &str) -> bool {
+    known().any(|it| it == name)
+}
+
+/// There is no `kopf.NAME`; names the nearest one.
+pub(crate) fn unknown(name: &str) -> String {
+    format!("there is no kopf.{name}{}", did_you_mean(name, known(), "kopf."))
+}
+
+/// The values of the host that have methods: as the languages call their types, as scripts write them, and their class.
+const HANDLES: [(&str, &str, &str); 5] = [
+    ("logger", "ctx.logger", "Logger"),
+    ("conditions", "ctx.conditions", "Conditions"),
+    ("stopped", "ctx.stopped", "Stopped"),
+    ("patch.fns", "ctx.patch.fns", "PatchFunctions"),
+    ("warnings", "ctx.warnings", "Warnings"),
+];
+
+/// The error of calling a method on a value of the host in a way that does not exist; `None` if it is no such value.
+pub(crate) fn unknown_method(of: &str, method: &str, language: Language) -> Option<String> {
+    let (_, shown, class) = HANDLES.iter().find(|(it, ..)| *it == of)?;
+    let surface = Surface::new();
+    let section = surface.classes.iter().find(|it| it.name == *class)?;
+    let mut known = section.items.iter().filter(|it| it.spoken.in_language(language));
+    let sign = if language == Language::Lua { ":" } else { "." };
+    let Some(item) = known.clone().find(|it| it.name == method) else {
+        let near =
+            did_you_mean(method, known.by_ref().map(|it| it.name), &format!("{shown}{sign}"));
+        return Some(format!("there is no {shown}{sign}{method}{near}"));
+    };
+    if *class == "Logger" && language == Language::Rhai {
+        return Some(format!(
+            "{shown}.{method} takes a message and a map of fields: put other values into the message, as in `x ${{value}}`"
+        ));
+    }
+    let expected = item.signature().map(Signature::told).unwrap_or_default();
+    Some(format!(
+        "{shown}{sign}{method}: wrong arguments: expected {shown}{sign}{method}{expected}"
+    ))
+}
+
+/// `kopf.NAME` is no part of this version.
+pub(crate) fn not_built(name: &str) -> DeclareError {
+    format!("kopf.{name} is not supported yet by this version").into()
+}
+
+/// What to do about a name without a value.
+pub(crate) const IS_DEFINED: &str = "is the name spelled like this, and defined above this line?";
+
+/// What is in the place of a function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NoHandler<'a> {
+    /// Something else.
+    Other,
+    /// Nothing, such as the value of a variable that is not set yet.
+    Nothing,
+    /// A library, which has the name of a function of the script.
+    Library(&'a str),
+}
+
+/// A declaration without a function.
+pub(crate) fn no_handler(name: &str, kind: Kind, given: NoHandler<'_>) -> DeclareError {
+    match given {
+        NoHandler::Nothing => {
+            return DeclareError {
+                message: format!(
+                    "kopf.{name}: the last argument must be the handler function, and it is not set"
+                ),
+                hint: Some(IS_DEFINED.into()),
+            };
+        }
+        NoHandler::Library(library) => {
+            return DeclareError {
+                message: format!(
+                    "kopf.{name}: the last argument must be the handler function, and `{library}` is a library"
+                ),
+                hint: Some(format!(
+                    "a function of this name cannot be passed: call it `on_{library}`, for example"
+                )),
+            };
+        }
+        NoHandler::Other => {}
+    }
+    let is_about_resources = kind.category() != Category::Activity && kind != Kind::Sub;
+    let selector = if kind == Kind::Test {
+        "\"what it shows\", "
+    } else if is_about_resources {
+        "SELECTOR, "
+    } else {
+        ""
+    };
+    DeclareError {
+        message: format!("kopf.{name}: the last argument must be the handler function"),
+        hint: Some(format!(
+            "kopf.{name}({selector}OPTIONS, FUNCTION), where the options may be left out"
+        )),
+    }
+}
+
+/// A function of `kopf` that takes nothing but options.
+pub(crate) fn no_options(name: &str) -> DeclareError {
+    DeclareError {
+        message: format!("kopf.{name} takes nothing but options"),
+        hint: Some("they are named: fns, handlers, lifecycle".into()),
+    }
+}
+
+/// A declaration by a handler.
+pub(crate) fn too_late(name: &str) -> DeclareError {
+    DeclareError {
+        message: format!("kopf.{name} was called after the script was loaded"),
+        hint: Some("call it at the top level of the file".into()),
+    }
+}
+
+/// There is no `kopf.lifecycles.NAME`.
+pub(crate) fn unknown_lifecycle(name: &str) -> String {
+    let known = Lifecycle::ALL.map(|(name, _)| name);
+    let hint = did_you_mean(name, known.into_iter(), "kopf.lifecycles.");
+    format!("there is no kopf.lifecycles.{name}{hint}")
+}
+
+/// A combination of something else than functions.
+pub(crate) fn no_callbacks(name: &str) -> String {
+    format!("kopf.{name}: expected functions")
+}
+
+/// The methods of `ctx.logger` that write a line. Lua has `debug` too, a word that Rhai reserves.
+pub(crate) const LOG_METHODS: [(&str, LogLevel); 5] = [
+    ("dbg", LogLevel::Debug),
+    ("info", LogLevel::Info),
+    ("warning", LogLevel::Warning),
+    ("warn", LogLevel::Warning),
+    ("error", LogLevel::Error),
+];
+
+/// A duration as scripts write it; null is none. The error says what is expected.
+pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let negative = if duration::is_negative(value) { ", and not negative" } else { "" };
+    let expected = || format!("expected {}{negative}, got {value}", duration::EXPECTED);
+    duration::parse(value).map(Some).ok_or_else(expected)
+}

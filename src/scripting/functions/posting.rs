@@ -1,0 +1,354 @@
+//! `kopf.event`, `kopf.info`, `kopf.warn`, `kopf.exception`: what their arguments mean, the same for both languages.
+//!
+//! `kopf.event(OBJECTS, TYPE, REASON, MESSAGE)` and the like; any of the texts may be named in a map of options instead, which
+//! comes last: `type`, `reason`, `message`, and `backoffs`, the pauses between attempts. `kopf.exception(OBJECTS, MESSAGE, ERROR)`
+//! also takes the error: any value that was caught, or an error of the host in any place, or the option `exc`.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+
+use super::names;
+use crate::call::{Invocation, QueuedEvent};
+use crate::logic::{
+    background::posting::{self, Note},
+    handlers::outcome::RaisedKind,
+    object::ObjectRef,
+};
+use crate::scripting::{functions::kopf::Argument, values::text::did_you_mean};
+use crate::settings::Posting;
+
+/// One of the functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// Any type.
+    Event,
+    /// `Normal`
+    Info,
+    /// `Warning`
+    Warn,
+    /// `Error`
+    Exception,
+}
+
+/// The functions by their names below `kopf`.
+pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
+    ("event", Function::Event),
+    ("info", Function::Info),
+    ("warn", Function::Warn),
+    ("exception", Function::Exception),
+];
+
+/// The class of errors that have none of their own.
+const CLASS: &str = "Error";
+/// What options can be named.
+const OPTIONS: &[&str] = &["type", "reason", "message", "backoffs"];
+/// The option of `kopf.exception` that is no data.
+const EXC: &str = "exc";
+
+/// An error of a script: its class and its text.
+pub(crate) type Described = (String, String);
+
+/// The arguments of one call, as data.
+pub(crate) struct Arguments {
+    /// An object, or lists of objects nested to any depth.
+    objects: Value,
+    /// What follows: texts, and maybe a map of options.
+    rest: Vec<Value>,
+    /// The error, for `kopf.exception`.
+    error: Option<Described>,
+}
+
+/// What an event says before the settings are asked.
+#[derive(Default)]
+struct Said {
+    kind: Option<String>,
+    reason: Option<String>,
+    message: Option<String>,
+    backoffs: Option<Vec<Duration>>,
+}
+
+/// How an error of this kind is called.
+pub(crate) fn class(kind: &RaisedKind) -> String {
+    match kind {
+        RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "TemporaryError".into(),
+        RaisedKind::Permanent => "PermanentError".into(),
+        RaisedKind::Admission(_) => "AdmissionError".into(),
+        RaisedKind::Arbitrary(class) => class.clone(),
+        RaisedKind::Unfinished(_) => CLASS.into(),
+    }
+}
+
+/// Posts the events of one call. The error says what is wrong with its arguments.
+pub(crate) fn post(
+    function: Function,
+    arguments: Arguments,
+    present: Option<&Invocation>,
+) -> Result<(), String> {
+    let named = |problem: String| format!("kopf.{}: {problem}", function.name());
+    let present = present.ok_or_else(|| {
+        named("events can be posted by handlers, while they run; not at the top level".into())
+    })?;
+    let Arguments { objects, rest, error } = arguments;
+    let said = function.read(rest).map_err(named)?;
+    let mut about = Vec::new();
+    collect(&objects, present, &mut about).map_err(named)?;
+    let posts = &present.services.posts;
+    let settings = posts.settings();
+    let backoffs = said.backoffs.clone().unwrap_or_else(|| settings.default_backoffs.clone());
+    let Some(note) = function.note(&settings, said, error.as_ref()).map_err(named)? else {
+        return Ok(());
+    };
+    for about in about {
+        posts.post(QueuedEvent { about, note: note.clone(), backoffs: backoffs.clone() });
+    }
+    Ok(())
+}
+
+/// Objects of one call.
+const OBJECTS_MAX: usize = 1_000;
+/// Pauses between the attempts to post an event.
+const PAUSES_MAX: usize = 20;
+/// Bytes of a part of what tells an object from others. Names have 253, and `apiVersion` is a name with a version.
+const PART_MAX: usize = 320;
+
+/// The most bytes that API servers take of a text.
+fn bytes_max(name: &str) -> Option<usize> {
+    match name {
+        "type" => Some(64),
+        "reason" => Some(128),
+        _ => None,
+    }
+}
+
+impl Function {
+    fn name(self) -> &'static str {
+        FUNCTIONS.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
+    }
+
+    /// What it does.
+    pub(crate) fn doc(self) -> &'static str {
+        match self {
+            Function::Event => "Posts a Kubernetes event about objects.",
+            Function::Info => "Posts a Kubernetes event of the type `Normal` about objects.",
+            Function::Warn => "Posts a Kubernetes event of the type `Warning` about objects.",
+            Function::Exception => {
+                "Posts a Kubernetes event of the type `Error` about objects, with the error that was caught."
+            }
+        }
+    }
+
+    /// Returns what an argument is called in messages: `index` counts those after the objects.
+    fn argument(self, index: usize) -> &'static str {
+        self.positions().get(index).copied().unwrap_or("the options")
+    }
+
+    /// Returns whether the argument in this place is the error, whatever it is: after the message, unless it is a map of options.
+    fn is_error(self, index: usize, option_names: Option<&[String]>) -> bool {
+        let is_options = option_names.is_some_and(|names| {
+            names.iter().all(|it| it == EXC || OPTIONS.contains(&it.as_str()))
+        });
+        self == Function::Exception && index == self.positions().len() && !is_options
+    }
+
+    /// Reads the arguments of one call.
+    pub(crate) fn arguments(self, given: &[&dyn Argument]) -> Result<Arguments, String> {
+        let place = format!("kopf.{}", self.name());
+        let objects = given.first().map(|it| it.data(&format!("{place}: the object")));
+        let objects = objects.transpose()?.unwrap_or_default();
+        let (mut rest, mut error) = (Vec::new(), None);
+        for (index, argument) in given.iter().skip(1).enumerate() {
+            let place = format!("{place}: `{}`", self.argument(index));
+            if self == Function::Exception {
+                // An error of the host is recognized anywhere.
+                if argument.is_raised() || self.is_error(rest.len(), argument.names().as_deref()) {
+                    error = (!argument.is_nil()).then(|| argument.described()).or(error);
+                    continue;
+                }
+                // An error is no data: it is taken out, and the rest is read.
+                if let Some((exc, options)) = argument.split(EXC, &place)? {
+                    error = Some(exc);
+                    rest.push(options);
+                    continue;
+                }
+            }
+            rest.push(argument.data(&place)?);
+        }
+        Ok(Arguments { objects, rest, error })
+    }
+
+    /// The texts that may be given without a name, in order.
+    pub(crate) fn positions(self) -> &'static [&'static str] {
+        match self {
+            Function::Event => &["type", "reason", "message"],
+            Function::Info | Function::Warn => &["reason", "message"],
+            Function::Exception => &["message"],
+        }
+    }
+
+    fn read(self, mut rest: Vec<Value>) -> Result<Said, String> {
+        let mut said = Said::default();
+        let options = match rest.pop_if(|it| it.is_object()) {
+            Some(Value::Object(options)) => options,
+            // An empty list is how one language writes an empty map.
+            Some(_) | None => Map::new(),
+        };
+        let positions = self.positions();
+        if rest.len() > positions.len() {
+            let last = if self == Function::Exception { ", the error" } else { "" };
+            return Err(format!(
+                "too many arguments: after the object it takes {}{last} and a map of options; a message is formatted before",
+                positions.join(", ")
+            ));
+        }
+        for (name, value) in positions.iter().zip(rest) {
+            said.set(name, value)?;
+        }
+        for (name, value) in options {
+            if name == "type" && self != Function::Event {
+                return Err("only kopf.event takes a type".into());
+            }
+            said.set(&name, value)?;
+        }
+        Ok(said)
+    }
+
+    fn note(
+        self,
+        settings: &Posting,
+        said: Said,
+        error: Option<&Described>,
+    ) -> Result<Option<Note>, String> {
+        let required = |name: &str, value: Option<String>| {
+            let value = value.filter(|it| !it.is_empty());
+            value.ok_or_else(|| format!("`{name}` is missing: a short word in CamelCase"))
+        };
+        let Said { kind, reason, message, .. } = said;
+        let message = message.unwrap_or_default();
+        Ok(match self {
+            Function::Event => {
+                let (kind, reason) = (required("type", kind)?, required("reason", reason)?);
+                posting::event(settings, Note { kind, reason, message })
+            }
+            Function::Info => posting::info(settings, &required("reason", reason)?, &message),
+            Function::Warn => posting::warn(settings, &required("reason", reason)?, &message),
+            Function::Exception => {
+                let error = error.map(|(class, text)| (class.as_str(), text.as_str()));
+                let class = error.map_or(CLASS, |(class, _)| class);
+                let reason = reason.filter(|it| !it.is_empty());
+                let reason = reason.as_deref().unwrap_or(class);
+                // The class of an error is the script's own word.
+                let end = reason.floor_char_boundary(bytes_max("reason").unwrap_or_default());
+                let reason = reason.get(..end).unwrap_or_default();
+                let note = posting::exception(settings, Some(reason), &message, error);
+                note.map(|it| Note { message: posting::shortened(&it.message).into_owned(), ..it })
+            }
+        })
+    }
+}
+
+impl Said {
+    fn set(&mut self, name: &str, value: Value) -> Result<(), String> {
+        if value.is_null() {
+            return Ok(());
+        }
+        match name {
+            "type" => self.kind = Some(text(name, value)?),
+            "reason" => self.reason = Some(text(name, value)?),
+            "message" => self.message = Some(text(name, value)?),
+            "backoffs" => self.backoffs = Some(backoffs(&value)?),
+            _ => {
+                let near = did_you_mean(name, OPTIONS.iter().copied(), "");
+                return Err(format!("there is no option `{name}`{near}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(name: &str, value: Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => match bytes_max(name) {
+            Some(max) if text.len() > max => {
+                Err(format!("`{name}` has {} bytes: the cluster takes up to {max}", text.len()))
+            }
+            // The rest of a message is cut out when it is posted; it must not wait until then.
+            _ => Ok(posting::shortened(&text).into_owned()),
+        },
+        Value::Number(_) | Value::Bool(_) if name == "message" => Ok(value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Err(format!("`{name}` must be a string, not {value}"))
+        }
+    }
+}
+
+/// One pause or a list of pauses.
+fn backoffs(value: &Value) -> Result<Vec<Duration>, String> {
+    let one = |it: &Value| {
+        let pause = names::duration(it).map_err(|it| format!("`backoffs`: {it}"))?;
+        Ok(pause.unwrap_or_default())
+    };
+    match value {
+        // How one language writes an empty list.
+        Value::Object(fields) if fields.is_empty() => Ok(Vec::new()),
+        Value::Array(items) if items.len() > PAUSES_MAX => {
+            Err(format!("`backoffs`: {} pauses, more than {PAUSES_MAX}", items.len()))
+        }
+        Value::Array(items) => items.iter().map(one).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            one(value).map(|it| vec![it])
+        }
+    }
+}
+
+/// The objects in nested lists. Nulls are skipped.
+fn collect(
+    objects: &Value,
+    present: &Invocation,
+    found: &mut Vec<Arc<ObjectRef>>,
+) -> Result<(), String> {
+    match objects {
+        Value::Null => Ok(()),
+        Value::Array(items) => items.iter().try_for_each(|it| collect(it, present, found)),
+        Value::Object(object) if object.is_empty() => Ok(()),
+        Value::Object(_) => {
+            if found.len() >= OBJECTS_MAX {
+                return Err(format!("events about more than {OBJECTS_MAX} objects"));
+            }
+            found.push(reference(objects, present)?);
+            Ok(())
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Err(format!(
+            "the first argument must be an object such as ctx.body, or a list of objects, not {objects}"
+        )),
+    }
+}
+
+fn reference(object: &Value, present: &Invocation) -> Result<Arc<ObjectRef>, String> {
+    let part = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let reference = ObjectRef {
+        api_version: part("/apiVersion").to_owned(),
+        kind: part("/kind").to_owned(),
+        name: part("/metadata/name").to_owned(),
+        uid: part("/metadata/uid").to_owned(),
+        namespace: Some(part("/metadata/namespace").to_owned()).filter(|it| !it.is_empty()),
+    };
+    // Objects in listings lack their kind; of the handled one it is known.
+    let own = present.logger.object().filter(|own| {
+        own.uid == reference.uid
+            && own.name == reference.name
+            && own.namespace == reference.namespace
+    });
+    if let Some(own) = own {
+        return Ok(own);
+    }
+    let ObjectRef { api_version, kind, name, uid, namespace } = &reference;
+    let namespace = namespace.as_deref().unwrap_or_default();
+    if [&**api_version, kind, name, uid, namespace].iter().any(|it| it.len() > PART_MAX) {
+        return Err(format!("a name of the object has more than {PART_MAX} bytes"));
+    }
+    if reference.kind.is_empty() || reference.api_version.is_empty() || reference.name.is_empty() {
+        return Err("the object needs apiVersion, kind and metadata.name".into());
+    }
+    Ok(Arc::new(reference))
+}

@@ -1,0 +1,50 @@
+//! What the functions of libraries know of the script that calls them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{http::Web, loops::Loops, passage::Rooms, re::Patterns};
+use crate::logic::access::grants::Access;
+use crate::ports::Clock;
+use crate::scripting::Terms;
+use crate::settings::Sandbox;
+use crate::telemetry::ScriptSeries;
+
+/// Where one script is, and what it may do.
+#[derive(Debug, Default)]
+pub(crate) struct Surroundings {
+    /// What it is granted.
+    pub(super) access: Access,
+    /// The variables of this process; at least what is granted.
+    pub(super) environment: Arc<BTreeMap<String, String>>,
+    /// How much it may use up.
+    pub(crate) limits: Sandbox,
+    /// The time it is.
+    pub(super) clock: Clock,
+    /// What `re` has compiled.
+    pub(super) patterns: Patterns,
+    /// The connections of `http`.
+    pub(super) web: Web,
+    /// What `metrics` counts.
+    pub(super) series: ScriptSeries,
+    /// What is looped over.
+    pub(super) loops: Loops,
+    /// What waits for others.
+    pub(super) rooms: Rooms,
+}
+
+impl Surroundings {
+    /// Of the script that is called so.
+    pub(crate) fn of(terms: &Terms, script: &str) -> Arc<Self> {
+        Arc::new(Surroundings {
+            access: terms.grants.of(script),
+            environment: Arc::clone(&terms.environment),
+            limits: terms.limits.clone(),
+            clock: terms.clock,
+            patterns: Patterns::default(),
+            web: Web::default(),
+            series: terms.metrics.of_script(script),
+            loops: Loops::default(),
+            rooms: Rooms::default(),
+        })
+    }
+}

@@ -1,0 +1,217 @@
+//! What `ctx` has: the kwargs of one call, by name, for both languages.
+//!
+//! Engines ask [`kwarg`] on the first use of a field and turn the answer into a native value; an unused part costs nothing.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{leftovers::CallPart, settings_access::SettingsAccess};
+use crate::call::{
+    ActivityCause, AdmissionCause, Cause, Index, Invocation, Logger, ObjectCause, ObjectDetail,
+    Warnings,
+};
+use crate::logic::object::{diff::Diff, resource::Resource};
+use crate::scripting::{
+    handles::{AnyHandle, Border, Memo, Patch},
+    surface::KWARGS,
+    values::{conditions::Conditions, text::did_you_mean},
+};
+
+/// A field of `ctx`, before it becomes a value of a language.
+pub(crate) enum Kwarg {
+    /// The handler has no such kwarg, or it is null: nil / `()`.
+    Absent,
+    /// A small value of its own.
+    Value(Value),
+    /// A read-only part of a shared tree, under these keys; an empty map if it is not there or not a map.
+    Part(Arc<Value>, &'static [&'static str]),
+    /// A read-only shared tree of any type.
+    Tree(Arc<Value>),
+    /// `logger`
+    Logger(Logger),
+    /// Something that scripts use in place.
+    Handle(AnyHandle),
+    /// `warn`, a function.
+    Warn(Warnings),
+}
+
+/// All names `ctx` can have in handlers that exist today.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KWARGS.iter().map(|it| it.name)
+}
+
+/// A name, without memory of its own if it is one of [`names`].
+pub(crate) fn known(name: &str) -> Cow<'static, str> {
+    let known = names().find(|it| *it == name);
+    known.map_or_else(|| name.to_owned().into(), Cow::Borrowed)
+}
+
+/// Returns the error of reading a field that no `ctx` has; `None` if there is such a field, be it in other handlers.
+pub(crate) fn unknown(invocation: &Invocation, name: &str) -> Option<String> {
+    let indexes = || invocation.services.indexes.all().map(Index::id);
+    if names().any(|it| it == name) || indexes().any(|it| **it == *name) {
+        return None;
+    }
+    let mut known: Vec<&str> = names().collect();
+    known.extend(indexes().map(|it| &**it));
+    let near = did_you_mean(name, known.into_iter(), "ctx.");
+    Some(format!("ctx has no `{name}`{near}"))
+}
+
+/// What daemons and timers see anew when the object has changed.
+const LIVE: &[&str] =
+    &["annotations", "body", "labels", "meta", "name", "namespace", "spec", "status", "uid"];
+
+/// Whether the kwarg shows the object as it is at the moment, where there is such a thing.
+pub(crate) fn is_live(name: &str) -> bool {
+    LIVE.contains(&name)
+}
+
+/// The kwarg of this name for this call.
+pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -> Kwarg {
+    // The ids of indexes are names of the script, so they come before ours.
+    if let Some(index) = invocation.services.indexes.get(name) {
+        return Kwarg::Handle(index.clone().into());
+    }
+    match name {
+        "logger" => return Kwarg::Logger(invocation.logger.clone()),
+        "memo" => {
+            return Kwarg::Handle(Memo::new(invocation.memo.clone(), border.clone()).into());
+        }
+        "param" if invocation.attempt.is_some() => return of(invocation.handler.param.clone()),
+        // A filter asks before there is anything to stop.
+        "stopped" if invocation.attempt.is_none() => return Kwarg::Absent,
+        _ => {}
+    }
+    if let Some(attempt) = &invocation.attempt {
+        match name {
+            "retry" => return Kwarg::Value(attempt.retry.into()),
+            "started" => return Kwarg::Value(attempt.started.to_string().into()),
+            "runtime" => return Kwarg::Value(attempt.runtime.as_secs_f64().into()),
+            _ => {}
+        }
+    }
+    match &invocation.cause {
+        Cause::Activity(cause) => of_activity(cause, name),
+        Cause::Object(cause) if name == "conditions" => {
+            let conditions = Conditions::new(cause.clone(), invocation.services.clock);
+            Kwarg::Handle(CallPart::new(conditions, invocation).into())
+        }
+        Cause::Object(cause) if name == "patch" => {
+            let patch = CallPart::new(Arc::clone(&cause.patch), invocation);
+            Kwarg::Handle(Patch::new(patch, border.clone()).into())
+        }
+        Cause::Object(ObjectCause { detail: ObjectDetail::Admission(admission), .. })
+            if name == "warnings" =>
+        {
+            Kwarg::Handle(CallPart::new(admission.warnings.clone(), invocation).into())
+        }
+        Cause::Object(cause) => of_object(cause, name),
+    }
+}
+
+fn of_activity(cause: &ActivityCause, name: &str) -> Kwarg {
+    match name {
+        "activity" => Kwarg::Value(cause.activity.into()),
+        "settings" => Kwarg::Handle(SettingsAccess::new(Arc::clone(&cause.settings)).into()),
+        _ => Kwarg::Absent,
+    }
+}
+
+fn of_object(cause: &ObjectCause, name: &str) -> Kwarg {
+    let object = cause.current();
+    let header = object.header();
+    let part = |keys| Kwarg::Part(Arc::clone(object.body()), keys);
+    match name {
+        "resource" => Kwarg::Tree(Arc::new(record(&cause.resource))),
+        "body" => part(&[]),
+        "spec" => part(&["spec"]),
+        "status" => part(&["status"]),
+        "meta" => part(&["metadata"]),
+        "labels" => part(&["metadata", "labels"]),
+        "annotations" => part(&["metadata", "annotations"]),
+        "uid" => of(header.uid.clone().map(Value::from)),
+        "name" => of(header.name.clone().map(Value::from)),
+        "namespace" => of(header.namespace.clone().map(Value::from)),
+        _ => of_detail(cause, name),
+    }
+}
+
+fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
+    match (&cause.detail, name) {
+        (ObjectDetail::Watch(kind), "type") => of(kind.map(|it| it.as_str().into())),
+        (ObjectDetail::Watch(kind), "event") => {
+            let kind = kind.map_or(Value::Null, |it| it.as_str().into());
+            let body = Value::clone(cause.object.body());
+            Kwarg::Tree(Arc::new(json!({ "type": kind, "object": body })))
+        }
+        (ObjectDetail::Change(change), "reason") => Kwarg::Value(change.reason.as_str().into()),
+        (ObjectDetail::Change(change), "old" | "old_value") => {
+            change.old.clone().map_or(Kwarg::Absent, Kwarg::Tree)
+        }
+        (ObjectDetail::Change(change), "new" | "new_value") => {
+            change.new.clone().map_or(Kwarg::Absent, Kwarg::Tree)
+        }
+        (ObjectDetail::Change(change), "diff") => Kwarg::Tree(Arc::new(listed(&change.diff))),
+        (ObjectDetail::Background(background), "stopped") => {
+            Kwarg::Handle(background.stopped.clone().into())
+        }
+        (ObjectDetail::Admission(admission), name) => of_admission(admission, name),
+        (
+            ObjectDetail::Watch(_)
+            | ObjectDetail::Change(_)
+            | ObjectDetail::Background(_)
+            | ObjectDetail::Index,
+            _,
+        ) => Kwarg::Absent,
+    }
+}
+
+fn of_admission(cause: &AdmissionCause, name: &str) -> Kwarg {
+    let request = &cause.request;
+    let tree = |it: &Option<Arc<Value>>| it.clone().map_or(Kwarg::Absent, Kwarg::Tree);
+    match name {
+        "dryrun" => Kwarg::Value(request.dry_run.into()),
+        "operation" => of(request.operation.clone().map(Value::from)),
+        "subresource" => of(request.subresource.clone().map(Value::from)),
+        "userinfo" => Kwarg::Tree(Arc::clone(&request.user_info)),
+        "options" => tree(&request.options),
+        "headers" => Kwarg::Tree(Arc::clone(&cause.client.headers)),
+        "sslpeer" => Kwarg::Tree(Arc::clone(&cause.client.certificate)),
+        "old" | "old_value" => tree(&request.old),
+        "new" | "new_value" => tree(&request.new),
+        "diff" => Kwarg::Tree(Arc::new(listed(&request.diff))),
+        "warn" => Kwarg::Warn(cause.warnings.clone()),
+        _ => Kwarg::Absent,
+    }
+}
+
+/// `ctx.diff`
+fn listed(diff: &Diff) -> Value {
+    let items = diff.iter().map(|it| {
+        json!({ "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new })
+    });
+    items.collect()
+}
+
+/// `ctx.resource`, and what functions of selectors are given.
+pub(crate) fn record(resource: &Resource) -> Value {
+    json!({
+        "group": resource.group,
+        "version": resource.version,
+        "plural": resource.plural,
+        "kind": resource.kind,
+        "singular": resource.singular,
+        "shortcuts": resource.shortcuts,
+        "categories": resource.categories,
+        "subresources": resource.subresources,
+        "namespaced": resource.namespaced,
+        "preferred": resource.preferred,
+        "verbs": resource.verbs,
+    })
+}
+
+fn of(value: Option<Value>) -> Kwarg {
+    value.filter(|it| !it.is_null()).map_or(Kwarg::Absent, Kwarg::Value)
+}

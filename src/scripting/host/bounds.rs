@@ -1,0 +1,61 @@
+//! How large the text of a script or a module may be: what its compiler takes counts for nobody, and a text takes up to two
+//! hundred times its size there.
+
+use std::path::Path;
+
+use super::fingerprint::{self, Language};
+use crate::logic::text::size;
+
+/// Bytes of a script. A `ConfigMap` holds no more.
+pub(crate) const SCRIPT_BYTES_MAX: usize = 1 << 20;
+/// Words and symbols of a script or a module.
+pub(crate) const TOKENS_MAX: usize = 200_000;
+
+/// Why a script of this name is not compiled.
+pub(crate) fn refused(name: &str, text: &str) -> Option<String> {
+    if text.len() > SCRIPT_BYTES_MAX {
+        let (size, max) = (size::shown(text.len()), size::shown(SCRIPT_BYTES_MAX));
+        return Some(format!("the script has {size}, more than {max}"));
+    }
+    too_many_tokens(name, text)
+}
+
+/// The same of a module, whose bytes are counted where it is read.
+pub(crate) fn too_many_tokens(name: &str, text: &str) -> Option<String> {
+    let is_rhai = Path::new(name).extension().is_some_and(|it| it == "rhai");
+    let language = if is_rhai { Language::Rhai } else { Language::Lua };
+    let (rough, max) = (roughly(text), TOKENS_MAX);
+    // Long comments and strings look like many.
+    let is_more = rough > max && fingerprint::tokens(language, text).unwrap_or(rough) > max;
+    is_more.then(|| format!("the text has more than {max} words and symbols"))
+}
+
+/// At least so many words and symbols as a text has.
+fn roughly(text: &str) -> usize {
+    let is_word = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || !it.is_ascii();
+    let bytes = text.bytes();
+    let counted = bytes.scan(false, |was_word, it| {
+        let counts = !(it.is_ascii_whitespace() || (*was_word && is_word(it)));
+        *was_word = is_word(it);
+        Some(usize::from(counts))
+    });
+    counted.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_symbols_have_a_bound_and_comments_and_strings_do_not_count() {
+        let message = Some("the text has more than 200000 words and symbols".to_owned());
+        assert_eq!(refused("x.lua", &"x=1 ".repeat(66_000)), None);
+        assert_eq!(refused("x.lua", &"x=1 ".repeat(67_000)), message);
+        assert_eq!(refused("x.rhai", &"x=1;".repeat(50_001)), message);
+        assert_eq!(refused("x.lua", &"-- a, b, c\n".repeat(50_000)), None);
+        assert_eq!(refused("x.rhai", &format!("let x = `{}`;", "a, ".repeat(200_000))), None);
+        assert_eq!(refused("x.lua", &format!("x = {{{}", "1,".repeat(150_000))), message);
+        let long = refused("x.lua", &format!("--[[{}]]", "a".repeat(SCRIPT_BYTES_MAX)));
+        assert!(long.unwrap().contains("more than 1 MiB"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Errors of scripts that cannot be loaded, told as a compiler tells them.
+
+use std::fmt;
+
+use crate::scripting::Source;
+
+/// The title of the calls that led to an error, in both languages.
+pub(crate) const STACK_TITLE: &str = "stack traceback:";
+/// Calls that are shown of the stack of an error.
+pub(crate) const FRAMES_MAX: usize = 40;
+/// Characters that are shown of a source line.
+const LINE_CHARS_MAX: usize = 160;
+
+/// A source line as far as it is shown: around the column, which counts from 1; 0 if it is not known.
+pub(crate) fn excerpt(line: &str, column: usize) -> String {
+    let line = line.trim_end();
+    let first = column.saturating_sub(LINE_CHARS_MAX / 2);
+    let place = |chars: usize| line.char_indices().nth(chars).map(|(place, _)| place);
+    let Some(end) = place(LINE_CHARS_MAX) else { return line.to_owned() };
+    let start = place(first).unwrap_or_default();
+    let end = if start == 0 { Some(end) } else { place(first + LINE_CHARS_MAX) };
+    let shown = line.get(start..end.unwrap_or(line.len())).unwrap_or_default();
+    let (before, after) = (if start == 0 { "" } else { "…" }, if end.is_none() { "" } else { "…" });
+    format!("{before}{shown}{after}")
+}
+
+/// A script that cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadError {
+    /// The file, as the user gave it.
+    pub file: String,
+    /// The line in it, from 1.
+    pub line: Option<u32>,
+    /// The text of that line.
+    pub source_line: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do next, if we know.
+    pub hint: Option<String>,
+}
+
+impl LoadError {
+    /// About a script as a whole.
+    pub(in crate::scripting) fn of_file(source: &Source, message: impl Into<String>) -> Self {
+        let (file, message) = (source.name.clone(), message.into());
+        LoadError { file, line: None, source_line: None, message, hint: None }
+    }
+}
+
+impl fmt::Display for LoadError {
+    /// ```text
+    /// error: handlers.lua:12: kopf.on_create: unknown option `retry`
+    ///    |
+    /// 12 | kopf.on_create("kex", {retry = 3}, create_fn)
+    ///    | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    /// hint: …
+    /// ```
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        if let Some((line, source)) = self.line.zip(self.source_line.as_deref()) {
+            // A tab would shift the marks.
+            let source = excerpt(source, 0).replace('\t', "    ");
+            let number = line.to_string();
+            let gutter = " ".repeat(number.len());
+            let indent = source.len() - source.trim_start().len();
+            let marks = "^".repeat(source.trim_start().chars().count());
+            write!(f, "\n{gutter} |\n{number} | {source}\n{gutter} | {:indent$}{marks}", "")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_shown_around_the_column() {
+        assert_eq!(excerpt("local x = 1  ", 0), "local x = 1");
+        let long = format!("{}é{}", "a".repeat(1000), "b".repeat(1000));
+        assert_eq!(excerpt(&long, 0), format!("{}…", "a".repeat(160)));
+        let middle = excerpt(&long, 1001);
+        assert_eq!(middle.chars().count(), 162);
+        assert!(middle.starts_with("…aaa") && middle.contains('é') && middle.ends_with("bbb…"));
+        assert_eq!(excerpt(&long, 2001), format!("…{}", "b".repeat(80)));
+        let error = LoadError {
+            file: "x.lua".into(),
+            line: Some(1),
+            source_line: Some("x".repeat(7 << 20)),
+            message: "no".into(),
+            hint: None,
+        };
+        assert!(error.to_string().len() < 1000);
+    }
+}

@@ -1,0 +1,310 @@
+//! What a handler depends on in the text of its script, as a number: so that an edit restarts only what it touches.
+//!
+//! A text is split into the statements of its top level. A handler depends on the statement that declares it, on those that
+//! define what this one mentions, and so on; and on all that do something to who knows what when they run. White space,
+//! comments and the place in the file do not count. When a text cannot be understood, everything in it depends on everything.
+//!
+//! One more thing ties handlers together: variables that functions change. A daemon that goes on does so in its old virtual
+//! machine, and would wait in vain for what others now write in the new one. So who mentions such a variable depends on the
+//! whole text.
+
+mod declaration;
+mod facts;
+mod lua;
+mod rhai;
+mod scan;
+mod statements;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+pub(in crate::scripting) use self::declaration::Part;
+use self::{
+    facts::{Facts, Mention},
+    statements::Statement,
+};
+
+/// The language of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scripting) enum Language {
+    Lua,
+    Rhai,
+}
+
+/// How a language writes what facts are read from.
+struct Dialect {
+    /// Begin the declaration of variables.
+    declaring: &'static [&'static str],
+    assigning: &'static [&'static str],
+    /// Between a name and a name in it.
+    accessing: &'static [&'static str],
+    /// The one of these that calls a method.
+    method: &'static str,
+    /// The one of these that makes `M.f` worth looking at for itself.
+    member: &'static str,
+    /// Between a key and its value.
+    keyed: &'static str,
+    /// Begin a value that is new.
+    fresh: &'static [&'static str],
+    /// Whether `f "text"` and `f { … }` are calls.
+    calls_with_literals: bool,
+    /// Whatever is called in or below these changes nothing that another statement has made.
+    harmless: &'static [&'static str],
+    harmless_members: &'static [&'static str],
+    harmless_methods: &'static [&'static str],
+    /// Functions that change their first argument.
+    changing: &'static [&'static str],
+    /// Who mentions these can reach everything.
+    opaque: &'static [&'static str],
+    /// Makes a function of a text.
+    names_functions: Option<&'static str>,
+    /// Functions that give back the table they are given.
+    wrapping: &'static [&'static str],
+}
+
+/// The text of a script, understood as far as needed.
+pub(in crate::scripting) struct Fingerprints<'a> {
+    whole: u64,
+    /// `None` if it is not understood.
+    regions: Option<Regions<'a>>,
+}
+
+struct Regions<'a> {
+    all: Vec<Region<'a>>,
+    /// Who gives what a value.
+    definers: Definers<'a>,
+    /// What functions change.
+    shared: BTreeSet<&'a str>,
+    /// The statements that do something to who knows what.
+    effective: Vec<usize>,
+    dialect: &'static Dialect,
+    /// Steps until it is given up to tell handlers apart: a text may have many handlers that depend on much.
+    left: Cell<usize>,
+}
+
+/// A statement, with what is asked about it for each handler.
+struct Region<'a> {
+    statement: Statement<'a>,
+    facts: Facts<'a>,
+    lines: (u32, u32),
+    hash: u64,
+    /// It may have to do with everything.
+    is_tied: bool,
+}
+
+/// By name and member: those of all of a name come before those of its members.
+type Definers<'a> = BTreeMap<Mention<'a>, Vec<usize>>;
+
+/// Less than a second. Handlers that are left then depend on the whole text.
+const STEPS_MAX: usize = 10_000_000;
+
+impl<'a> Fingerprints<'a> {
+    /// Reads a text.
+    pub(in crate::scripting) fn of(language: Language, text: &'a str) -> Self {
+        let (statements, dialect) = match language {
+            Language::Lua => (lua::statements(text), &lua::DIALECT),
+            Language::Rhai => (rhai::statements(text), &rhai::DIALECT),
+        };
+        let Some(statements) = statements else {
+            return Fingerprints { whole: hash_of(|it| text.hash(it)), regions: None };
+        };
+        let whole = hash_of(|it| statements.iter().for_each(|statement| statement.hash(it)));
+        Fingerprints { whole, regions: Some(Regions::new(statements, dialect)) }
+    }
+
+    /// The fingerprint of what is declared in this line.
+    pub(in crate::scripting) fn of_line(&self, line: u32) -> u64 {
+        self.regions.as_ref().and_then(|it| it.of_line(line)).unwrap_or(self.whole)
+    }
+
+    /// The fingerprint of a part of what is declared in this line; 0 if it cannot be told apart from the rest.
+    ///
+    /// One that is not 0 is of one handler: the declaration stands alone, and runs once.
+    pub(in crate::scripting) fn of_part(&self, line: u32, part: Part) -> u64 {
+        self.regions.as_ref().and_then(|it| it.of_part(line, part)).unwrap_or_default()
+    }
+
+    /// The fingerprint of everything.
+    pub(in crate::scripting) fn whole(&self) -> u64 {
+        self.whole
+    }
+}
+
+impl<'a> Regions<'a> {
+    fn new(statements: Vec<Statement<'a>>, dialect: &'static Dialect) -> Self {
+        let mut all: Vec<_> = statements.into_iter().map(|it| Region::of(it, dialect)).collect();
+        let mut definers = Definers::new();
+        for (index, region) in all.iter().enumerate() {
+            for defined in &region.facts.defines {
+                definers.entry(*defined).or_default().push(index);
+            }
+        }
+        let shared = shared(&all, &definers);
+        // Who adds to a table adds to all its names, and only of a table that is made here we know the only one.
+        let is_fresh = |name: &'a str| {
+            let makers = definers.get(&Mention { name, member: None }).into_iter().flatten();
+            let mut makers = makers.filter_map(|index| all.get(*index)).peekable();
+            makers.peek().is_some() && makers.all(|it| it.facts.is_fresh)
+        };
+        let names: BTreeSet<_> = definers.keys().map(|it| it.name).collect();
+        let fresh: BTreeSet<_> = names.into_iter().filter(|it| is_fresh(it)).collect();
+        for region in &mut all {
+            let facts = &mut region.facts;
+            let mut defines = facts.defines.iter();
+            facts.has_effect |= defines.any(|it| it.member.is_some() && !fresh.contains(it.name));
+            region.is_tied = is_tied(facts, &shared);
+        }
+        let effective = all.iter().enumerate().filter(|(_, it)| it.facts.has_effect);
+        let effective = effective.map(|(index, _)| index).collect();
+        Regions { all, definers, shared, effective, dialect, left: Cell::new(STEPS_MAX) }
+    }
+
+    /// Counts steps; `None` if there were too many.
+    fn step(&self, count: usize) -> Option<()> {
+        let left = self.left.get().saturating_sub(count);
+        self.left.set(left);
+        (left > 0).then_some(())
+    }
+
+    /// The statements of this line.
+    fn here(&self, line: u32) -> Option<Vec<usize>> {
+        self.step(self.all.len())?;
+        let covers = |it: &Region<'_>| (it.lines.0..=it.lines.1).contains(&line);
+        Some(self.all.iter().enumerate().filter(|(_, it)| covers(it)).map(|it| it.0).collect())
+    }
+
+    /// `None` if it may depend on everything.
+    fn of_line(&self, line: u32) -> Option<u64> {
+        let here = self.here(line).filter(|it| !it.is_empty())?;
+        let found = self.needed(here)?;
+        Some(hash_of(|hasher| self.hash(&found, hasher)))
+    }
+
+    /// `None` if it may depend on everything, or if the declaration does not stand alone.
+    fn of_part(&self, line: u32, part: Part) -> Option<u64> {
+        let here = self.here(line)?;
+        let [index] = here[..] else { return None };
+        let statement = &self.all.get(index)?.statement;
+        self.step(statement.tokens.len())?;
+        let tokens = declaration::part(statement, self.dialect, part)?;
+        let excerpt = Statement { tokens };
+        let facts = facts::of(&excerpt, self.dialect);
+        if is_tied(&facts, &self.shared) {
+            return None;
+        }
+        let needed = facts.mentions.iter().flat_map(|it| self.definers_of(*it)).collect();
+        let found = self.needed(needed)?;
+        Some(hash_of(|hasher| {
+            excerpt.hash(hasher);
+            self.hash(&found, hasher);
+        }))
+    }
+
+    /// These statements, those that they depend on, and all that do something to who knows what, each of them marked; `None` if
+    /// that may be everything.
+    fn needed(&self, mut open: Vec<usize>) -> Option<Vec<bool>> {
+        self.step(self.all.len())?;
+        open.extend(&self.effective);
+        let (mut found, mut seen) = (vec![false; self.all.len()], BTreeSet::new());
+        while let Some(index) = open.pop() {
+            if std::mem::replace(found.get_mut(index)?, true) {
+                continue;
+            }
+            let region = self.all.get(index)?;
+            if region.is_tied {
+                return None;
+            }
+            self.step(region.facts.mentions.len())?;
+            for mention in &region.facts.mentions {
+                // Many statements may mention a name, and many may define it.
+                if seen.insert(*mention) {
+                    let before = open.len();
+                    open.extend(self.definers_of(*mention));
+                    self.step(open.len() - before)?;
+                }
+            }
+        }
+        Some(found)
+    }
+
+    fn hash(&self, found: &[bool], hasher: &mut DefaultHasher) {
+        let found = self.all.iter().zip(found).filter(|(_, is_found)| **is_found);
+        found.for_each(|(region, _)| hasher.write_u64(region.hash));
+    }
+
+    fn definers_of(&self, mention: Mention<'a>) -> impl Iterator<Item = usize> {
+        let Mention { name, member } = mention;
+        let whole = Mention { name, member: None };
+        let of_member = member.and_then(|_| self.definers.get(&mention));
+        let (of_name, of_all) = match member {
+            Some(_) => (self.definers.get(&whole), None),
+            None => {
+                (None, Some(self.definers.range(whole..).take_while(move |it| it.0.name == name)))
+            }
+        };
+        let of_all = of_all.into_iter().flatten().flat_map(|(_, it)| it);
+        of_name.into_iter().flatten().chain(of_member.into_iter().flatten()).chain(of_all).copied()
+    }
+}
+
+impl<'a> Region<'a> {
+    fn of(statement: Statement<'a>, dialect: &Dialect) -> Self {
+        let facts = facts::of(&statement, dialect);
+        let hash = hash_of(|hasher| statement.hash(hasher));
+        Region { lines: statement.lines(), facts, hash, is_tied: false, statement }
+    }
+}
+
+/// Whether it may have to do with everything.
+fn is_tied(facts: &Facts<'_>, shared: &BTreeSet<&str>) -> bool {
+    facts.is_opaque || facts.mentions.iter().any(|it| shared.contains(it.name))
+}
+
+/// The variables that functions change, and that others could see.
+fn shared<'a>(regions: &[Region<'a>], definers: &Definers<'a>) -> BTreeSet<&'a str> {
+    // Of plain values, methods give new ones.
+    let is_plain = |indexes: &[usize]| {
+        let mut regions = indexes.iter().filter_map(|it| regions.get(*it));
+        regions.all(|it| it.facts.is_plain)
+    };
+    let tables = definers.iter().filter(|(_, indexes)| !is_plain(indexes));
+    let tables: BTreeSet<_> = tables.map(|(defined, _)| defined.name).collect();
+    let names: BTreeSet<_> = definers.keys().map(|it| it.name).collect();
+    let mut shared = BTreeSet::new();
+    for Region { facts, .. } in regions {
+        shared.extend(facts.changes.iter().copied());
+        shared.extend(facts.changes_own.iter().filter(|it| names.contains(**it)));
+        shared.extend(facts.asks.iter().filter(|it| tables.contains(**it)));
+    }
+    shared
+}
+
+impl Statement<'_> {
+    fn hash(&self, hasher: &mut DefaultHasher) {
+        for placed in &self.tokens {
+            placed.token.kind.hash(hasher);
+            placed.token.text.hash(hasher);
+        }
+        hasher.write_u8(0);
+    }
+}
+
+/// How many words and symbols a text has; `None` if it is not understood.
+pub(in crate::scripting) fn tokens(language: Language, text: &str) -> Option<usize> {
+    match language {
+        Language::Lua => lua::lex(text).map(|it| it.len()),
+        Language::Rhai => rhai::lex(text).map(|it| it.len()),
+    }
+}
+
+/// Equal within one process; 0 is no fingerprint.
+pub(in crate::scripting) fn hash_of(feed: impl FnOnce(&mut DefaultHasher)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    feed(&mut hasher);
+    hasher.finish().max(1)
+}

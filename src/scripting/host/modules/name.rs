@@ -1,0 +1,72 @@
+//! What scripts call modules, and the files that they mean by it.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::Problem;
+use crate::scripting::{functions, values::text::did_you_mean};
+
+/// Longer than any name that means something.
+const NAME_BYTES_MAX: usize = 255;
+/// The first part of the names of the library in this program.
+const LIBRARIES: &str = "kopf";
+
+/// The file of a module below the directory of its script: `lib/naming` is `lib/naming.lua`, with or without the extension.
+pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
+    let refused = |why: &str| Err(Problem::Refused(why.into()));
+    if name.is_empty() {
+        return refused("the name is empty");
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return refused("the name is too long");
+    }
+    if name.starts_with('/') || name.contains(['\\', '\0']) {
+        return refused("modules are named relative to the script's directory");
+    }
+    let path = Path::new(name);
+    let mut parts = path.components().filter(|it| *it != Component::CurDir).peekable();
+    if parts.peek().is_some_and(|it| it.as_os_str() == LIBRARIES) {
+        return Err(of_library(name));
+    }
+    let mut file = PathBuf::new();
+    for part in parts {
+        match part {
+            Component::Normal(part) if part.as_encoded_bytes().starts_with(b".") => {
+                return refused(
+                    "files and directories with a dot in front are hidden from scripts",
+                );
+            }
+            Component::Normal(part) => file.push(part),
+            Component::ParentDir => {
+                return refused("modules outside of the script's directory cannot be loaded");
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {
+                return refused("modules are named relative to the script's directory");
+            }
+        }
+    }
+    if file.as_os_str().is_empty() || name.ends_with('/') {
+        return refused("the name is that of a directory");
+    }
+    if path.extension().is_none_or(|it| it != extension) {
+        file.as_mut_os_string().push(format!(".{extension}"));
+    }
+    Ok(file)
+}
+
+/// The library that is meant by `kopf/json`; a name without `kopf/` may also mean a file of the script.
+pub(crate) fn library_of(name: &str) -> Option<&'static str> {
+    let name = name.strip_prefix(LIBRARIES)?.strip_prefix('/')?;
+    functions::find(name).map(|it| it.name)
+}
+
+fn of_library(name: &str) -> Problem {
+    if name == LIBRARIES {
+        return Problem::Refused("`kopf` is there without being loaded".into());
+    }
+    let wanted = name.trim_start_matches("./").strip_prefix("kopf/").unwrap_or(name);
+    let known = functions::LIBRARIES.iter().map(|it| it.name);
+    let near = did_you_mean(wanted, known, "kopf/");
+    Problem::Missing(format!(
+        "names below kopf/ are those of the built-in library, which has no {wanted}{near}"
+    ))
+}

@@ -1,0 +1,207 @@
+//! What scripts are told when they reach a limit, the same in both languages: the limit, and the setting that holds it.
+
+use std::{io, time::Duration};
+
+use serde::Serialize;
+use serde_json::{Map, Number, Value};
+
+use crate::logic::text::size;
+
+/// A call has used up its running time.
+pub(crate) fn computed_too_long(limit: Duration) -> String {
+    let limit = limit.as_secs_f64();
+    format!("the call computed for more than {limit} s and was aborted ({CPU_LIMIT})")
+}
+
+/// The script holds too much.
+pub(crate) fn too_much_memory(limit: usize) -> String {
+    format!("the script needs more than {} of memory ({MEMORY_LIMIT})", size::shown(limit))
+}
+
+/// What the script keeps with objects.
+pub(crate) fn too_much_in_memos(limit: usize) -> String {
+    format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
+}
+
+/// The paths of handles that the script keeps.
+pub(crate) fn too_many_places(limit: usize) -> String {
+    format!(
+        "the levels of ctx.memo and ctx.patch that the script keeps have paths of more than {} ({MEMORY_LIMIT})",
+        size::shown(limit)
+    )
+}
+
+/// What the script keeps in indexes.
+pub(crate) fn too_much_in_indexes(limit: usize) -> String {
+    format!("the indexes of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
+}
+
+/// The script fills its memory again and again with what cannot be freed.
+pub(crate) fn leaking() -> String {
+    "the script is stopped for some minutes: it fills its memory again and again with values that contain themselves, \
+     which cannot be freed; mend it, or restart the operator"
+        .into()
+}
+
+/// A function calls itself without an end, or nearly.
+pub(crate) fn too_deep_calls(limit: usize) -> String {
+    format!("calls are nested deeper than {limit} levels ({CALL_DEPTH})")
+}
+
+/// Coroutines of a script that have not ended.
+pub(crate) fn too_many_coroutines(limit: usize) -> String {
+    format!("there are more than {limit} coroutines that have not ended ({COROUTINES})")
+}
+
+/// A text that a script makes.
+pub(crate) fn too_long_text(limit: usize) -> String {
+    format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
+}
+
+/// The most items of a list or fields of a map, with those of what is inside: of values of Rhai, and of what libraries are
+/// given and give in both languages. An item takes a hundred bytes of memory and more, whatever it is as JSON.
+pub(crate) const ITEMS_MAX: usize = 100_000;
+
+/// Items of a list or a map, with those of what is inside.
+pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
+    format!("{of} would have more than {limit} items")
+}
+
+/// Functions that a script hands over to the operator, which keeps a note of each: of one kind, in one place.
+pub(crate) const FUNCTIONS_MAX: usize = 10_000;
+
+/// More handlers than a script may declare.
+pub(crate) fn too_many_handlers() -> String {
+    format!("the script declares more than {FUNCTIONS_MAX} handlers")
+}
+
+/// More transformations than a patch may have.
+pub(crate) fn too_many_transformations() -> String {
+    format!("ctx.patch.fns would have more than {FUNCTIONS_MAX} functions")
+}
+
+/// What a handler returns, or its patch: `what` says which.
+pub(crate) fn too_large(what: &str, limit: usize) -> String {
+    format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
+}
+
+/// A patch or a memo as a whole, which has this many bytes with what is about to be put in.
+pub(crate) fn too_large_together(what: &str, limit: usize, bytes: usize) -> String {
+    format!("{}: {} together", too_large(what, limit), size::about(bytes))
+}
+
+/// What a function of the host is given.
+pub(crate) fn too_large_as_text(what: &str, limit: usize) -> String {
+    format!("{what} is larger than {} as JSON ({STRING_SIZE})", size::shown(limit))
+}
+
+/// Whether a value has no more bytes as JSON.
+pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
+    /// Counts what is written, and refuses to go on beyond the limit.
+    struct Left(usize);
+    impl io::Write for Left {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Left(limit), value).is_ok()
+}
+
+/// What a string takes as JSON besides its bytes.
+const TEXT: usize = 3;
+
+/// Returns what a field takes as JSON besides its value.
+pub(crate) fn field(key: &str) -> usize {
+    text(key) + 1
+}
+
+/// Returns what a number takes as JSON, with a comma or a sign to spare.
+pub(crate) fn number(number: &Number) -> usize {
+    let whole = number.as_i64().map(i64::unsigned_abs).or_else(|| number.as_u64());
+    let digits =
+        |it: u64| usize::try_from(it.checked_ilog10().unwrap_or_default()).unwrap_or_default();
+    whole.map_or_else(|| number.to_string().len() + 1, |it| digits(it) + 3)
+}
+
+/// Returns what a text takes as JSON, with its quotes and a comma.
+pub(crate) fn text(text: &str) -> usize {
+    let more = |it: u8| match it {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() + text.bytes().map(more).sum::<usize>() + TEXT
+}
+
+/// Returns the bytes of a value as JSON, or a few more.
+pub(crate) fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(it) => number(it),
+        Value::String(it) => text(it),
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 3,
+        Value::Object(fields) => {
+            fields.iter().map(|(key, it)| field(key) + weight(it)).sum::<usize>() + 3
+        }
+    }
+}
+
+/// A line of the log or the message of an error, as long as it may be: messages are kept on the object, whose annotations
+/// may have 256 KiB together, and lines wait in memory for a slow reader of the log.
+pub(crate) fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        let all = text.len();
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.shrink_to_fit();
+        text += "… (";
+        text += &all.to_string();
+        text += " bytes in all)";
+    }
+    text
+}
+
+/// The structured fields of such a line. Half a value would be misread, so they are shown whole or not at all.
+pub(crate) fn cut_fields(fields: Map<String, Value>) -> Map<String, Value> {
+    if is_within(&fields, TEXT_BYTES_MAX) {
+        return fields;
+    }
+    let told = format!("more than {} as JSON", size::shown(TEXT_BYTES_MAX));
+    Map::from_iter([("fields_left_out".to_owned(), Value::String(told))])
+}
+
+/// What runtimes of containers take as one line.
+const TEXT_BYTES_MAX: usize = 16 * 1024;
+
+const CPU_LIMIT: &str = "settings.execution.cpu_limit";
+const MEMORY_LIMIT: &str = "settings.sandbox.memory_limit";
+const CALL_DEPTH: &str = "settings.sandbox.call_depth";
+const COROUTINES: &str = "settings.sandbox.coroutines";
+const STRING_SIZE: &str = "settings.sandbox.string_size";
+const RESULT_SIZE: &str = "settings.sandbox.result_size";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_weighs_what_it_takes_as_json_or_a_little_more() {
+        for value in [
+            json!(null),
+            json!([null, true, false, 0, 9, 10, -1, i64::MIN, u64::MAX]),
+            json!([0.1, 1e300, -1.5e-300, 0.300_000_000_000_000_04]),
+            json!({ "a\"\\\n\t\u{1}\u{8}\u{7f}é€𝄞": "a\"\\\n\r\t\u{1}\u{c}\u{1f}\u{7f}é€𝄞" }),
+            json!({ "": [[], {}, [{}], ""] }),
+        ] {
+            let (weight, exact) = (weight(&value), value.to_string().len());
+            assert!(weight >= exact && weight <= exact * 3 + 8, "{value}: {weight}, {exact}");
+            assert!(is_within(&value, weight));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What one script has put into memos and indexes, all of them together.
+//!
+//! A memo belongs to an object, not to a script: it stays when the script starts afresh, and goes with its object. So memos do
+//! not count as the memory of a script, and have a limit of their own, as large as that. So do the values of indexes.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::limits;
+use crate::call::{Document, Invocation, WeakDocument, entry_bytes};
+use crate::logic::handlers::outcome::Ended;
+
+/// Fewer notes than this are not worth to be looked through for memos that are gone.
+const NOTES_LEAST: usize = 64;
+
+/// The memos of one script, shared by its calls.
+#[derive(Debug)]
+pub(crate) struct Memos {
+    limit: usize,
+    notes: Mutex<Notes>,
+    /// The bytes of the indexes that the script fills, by id.
+    indexes: Mutex<BTreeMap<Arc<str>, Arc<AtomicUsize>>>,
+}
+
+/// Entries of one object in one index.
+const ENTRIES_MAX: usize = 10_000;
+
+/// By the address of the document, which the note keeps from being used again.
+#[derive(Debug, Default)]
+struct Notes {
+    all: BTreeMap<usize, (WeakDocument, isize)>,
+    total: isize,
+    /// So many when those that are gone were last taken out.
+    swept: usize,
+}
+
+impl Memos {
+    /// For a script whose memos may hold so many bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Memos { limit, notes: Mutex::default(), indexes: Mutex::default() }
+    }
+
+    /// Refuses what a function has returned for an index if it is too much.
+    ///
+    /// # Errors
+    /// What the script is told.
+    pub(crate) fn admit_to_index(&self, call: &Invocation, result: &Ended) -> Result<(), String> {
+        let (entries, bytes) = match result {
+            Ended::Keyed(entries) => {
+                let bytes = entries.iter().map(|(key, it)| entry_bytes(limits::weight(key), it));
+                (entries.len(), bytes.sum::<usize>())
+            }
+            Ended::Returned(Some(Value::Object(fields))) => {
+                let bytes = fields.iter().map(|(key, it)| entry_bytes(key.len(), it));
+                (fields.len(), bytes.sum())
+            }
+            Ended::Returned(Some(value)) => (1, entry_bytes(0, value)),
+            Ended::Returned(None) | Ended::Raised(_) => return Ok(()),
+        };
+        if entries > ENTRIES_MAX {
+            return Err(format!(
+                "the result has {entries} entries: an object has up to {ENTRIES_MAX} in an index"
+            ));
+        }
+        let Some(index) = call.services.indexes.get(&call.handler.id) else { return Ok(()) };
+        let mut known = self.indexes.lock();
+        known.insert(Arc::clone(index.id()), Arc::clone(index.bytes()));
+        let held: usize = known.values().map(|it| it.load(Ordering::Relaxed)).sum();
+        if held.saturating_add(bytes) > self.limit {
+            return Err(limits::too_much_in_indexes(self.limit));
+        }
+        Ok(())
+    }
+
+    /// Refuses to put in more if there is too much already.
+    ///
+    /// # Errors
+    /// What the script is told.
+    pub(crate) fn admit(&self) -> Result<(), String> {
+        let limit = isize::try_from(self.limit).unwrap_or(isize::MAX);
+        let mut notes = self.notes.lock();
+        if notes.total > limit {
+            notes.sweep();
+        }
+        if notes.total > limit { Err(limits::too_much_in_memos(self.limit)) } else { Ok(()) }
+    }
+
+    /// Counts what a change has added to a memo, in bytes of the allocator.
+    pub(crate) fn charge(&self, memo: &Document, bytes: isize) {
+        let is_empty = memo.is_empty();
+        let mut notes = self.notes.lock();
+        let (_, charged) = notes.all.entry(memo.address()).or_insert_with(|| (memo.downgrade(), 0));
+        *charged += bytes;
+        notes.total += bytes;
+        if is_empty {
+            // The document can be let go then, which a note of it would prevent.
+            let (_, charged) = notes.all.remove(&memo.address()).unzip();
+            notes.total -= charged.unwrap_or_default();
+        }
+        if notes.all.len() >= (2 * notes.swept).max(NOTES_LEAST) {
+            notes.sweep();
+        }
+    }
+}
+
+impl Notes {
+    /// Takes out those whose objects are gone.
+    fn sweep(&mut self) {
+        self.all.retain(|_, (memo, _)| memo.is_alive());
+        self.total = self.all.values().map(|(_, bytes)| bytes).sum();
+        self.swept = self.all.len();
+    }
+}

@@ -1,0 +1,105 @@
+//! `ctx.stopped`: what daemons and timers can ask about their end; the same for both languages.
+//!
+//! `reason` is absent until they are asked to stop; then it is a value that prints like `RESOURCE_DELETED|DAEMON_SIGNALLED`,
+//! iterates over the names and tells with `contains` whether one is among them. As data it is the list of the names.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use pin_project_lite::pin_project;
+use serde_json::Value;
+use tokio::time::{Sleep, sleep};
+
+use super::text::did_you_mean;
+use crate::call::{Stopped, Waiting};
+use crate::logic::background::stopping::{StopReason, StopReasons};
+use crate::scripting::functions::names;
+
+/// Longer waits end here; more than a century is a mistake, and not worth an overflow.
+pub(in crate::scripting) const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
+
+/// The argument of `wait`: none is for ever.
+pub(in crate::scripting) fn timeout(value: &Value) -> Result<Option<Duration>, String> {
+    names::duration(value).map_err(|it| format!("stopped.wait: {it}"))
+}
+
+pin_project! {
+    /// Waits until it must stop, or for so long. Tells whether it must stop.
+    ///
+    /// What counts is the flag, whichever was first. One piece of memory with all in it: many thousands may wait.
+    pub(in crate::scripting) struct Wait {
+        waiting: Waiting,
+        #[pin]
+        pause: Pause,
+    }
+}
+
+pin_project! {
+    #[project = PauseProjected]
+    enum Pause {
+        ForEver,
+        // Not begun: a timer belongs to the moment when it is waited for.
+        For { duration: Duration },
+        Sleeping { #[pin] sleep: Sleep },
+    }
+}
+
+/// Waits for the flag; without a timeout, for ever.
+pub(in crate::scripting) fn wait(stopped: &Stopped, timeout: Option<Duration>) -> Wait {
+    let pause = match timeout {
+        Some(timeout) => Pause::For { duration: timeout.min(SLEEP_MAX) },
+        None => Pause::ForEver,
+    };
+    Wait { waiting: stopped.waiting(), pause }
+}
+
+impl Future for Wait {
+    type Output = bool;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut this = self.project();
+        if this.waiting.poll(cx, |it| !it.is_empty()).is_ready() {
+            return Poll::Ready(true);
+        }
+        if let PauseProjected::For { duration } = this.pause.as_mut().project() {
+            let sleep = sleep(*duration);
+            this.pause.set(Pause::Sleeping { sleep });
+        }
+        match this.pause.project() {
+            PauseProjected::Sleeping { sleep } => {
+                sleep.poll(cx).map(|()| this.waiting.stopped().is_set())
+            }
+            PauseProjected::ForEver | PauseProjected::For { .. } => Poll::Pending,
+        }
+    }
+}
+
+/// Why it must stop; nothing while it need not.
+pub(in crate::scripting) fn reasons(stopped: &Stopped) -> Option<StopReasons> {
+    Some(stopped.reasons()).filter(|it| !it.is_empty())
+}
+
+/// Whether the reason of this name is among them. The error names the nearest known one.
+pub(in crate::scripting) fn contains(reasons: StopReasons, name: &Value) -> Result<bool, String> {
+    let Some(name) = name.as_str() else {
+        return Err(format!("stopped.reason: expected the name of a reason, got {name}"));
+    };
+    let reason = StopReason::named(name).ok_or_else(|| {
+        let near = did_you_mean(&name.to_uppercase(), StopReason::names(), "");
+        format!("stopped.reason: there is no reason {name:?}{near}")
+    })?;
+    Ok(reasons.contains(reason))
+}
+
+/// As data.
+pub(in crate::scripting) fn listed(reasons: StopReasons) -> Value {
+    reasons.iter().map(StopReason::as_str).collect()
+}
+
+/// As text, also while there is none.
+pub(in crate::scripting) fn shown(stopped: &Stopped) -> String {
+    reasons(stopped).map_or_else(|| "not stopped".to_owned(), |it| it.to_string())
+}

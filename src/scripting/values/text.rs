@@ -1,0 +1,64 @@
+//! Texts for the authors of scripts, the same in both languages: what data look like, and what cannot be done.
+//!
+//! Data are compact JSON. Keys are sorted, because maps of the languages have no order of their own.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::logic::text::nearest::nearest;
+
+/// The error of assigning into a part of the object.
+pub(crate) const READ_ONLY: &str =
+    "this value is read-only: change the object through ctx.patch, or change a kopf.copy of it";
+
+/// The error of assigning into an index.
+pub(crate) const INDEX_READ_ONLY: &str =
+    "indexes are read-only: they are filled with what the functions of kopf.index return";
+
+/// The error of `kopf.values` of something else.
+pub(crate) const NO_INDEX: &str = "kopf.values: expected an index, such as ctx.<id of the index>";
+
+/// The number that a step of a path is.
+pub(crate) fn number(step: &str) -> Option<i64> {
+    step.parse().ok()
+}
+
+/// The error of assigning to a field of `ctx`.
+pub(crate) fn not_assignable(name: &str) -> String {
+    format!(
+        "ctx.{name} cannot be assigned: change the object through ctx.patch, keep own data in ctx.memo"
+    )
+}
+
+/// Data as they are read: a null field is an absent one.
+pub(crate) fn shown(value: &Value) -> String {
+    arranged(value, |it| !it.is_null()).to_string()
+}
+
+/// A patch as it is written: a null field deletes.
+pub(crate) fn of_patch(patch: &Value) -> String {
+    arranged(patch, |_| true).to_string()
+}
+
+fn arranged(value: &Value, is_field: fn(&Value) -> bool) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(_, it)| is_field(it));
+            let sorted: BTreeMap<_, _> = fields.collect();
+            let arranged = |(key, it): (&String, &Value)| (key.clone(), arranged(it, is_field));
+            Value::Object(sorted.into_iter().map(arranged).collect())
+        }
+        Value::Array(items) => items.iter().map(|it| arranged(it, is_field)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// The end of a message about an unknown name: the nearest known one, if it is near.
+pub(crate) fn did_you_mean<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    prefix: &str,
+) -> String {
+    nearest(name, known).map_or_else(String::new, |it| format!("; did you mean `{prefix}{it}`?"))
+}

@@ -1,0 +1,299 @@
+//! All sources of scripts together, and their changes.
+//!
+//! [`Sources::changed`] waits for an event, lets the files settle, and reads the whole set. A set that differs from the last
+//! attempted one is used only if a second read shortly afterwards finds the same: so no half-written script is loaded, whatever its
+//! source.
+
+use std::{collections::BTreeMap, future::pending, path::PathBuf, time::Duration};
+
+use tokio::{
+    task,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{Files, Fingerprint, Maps, files::FilesSnapshot, settling::Settling};
+use crate::ports::until;
+use crate::scripting::{Modules, Source, shown_module};
+use crate::sources::{Notice, Problem};
+
+/// The time between two reads that must be equal.
+const RECHECK: Duration = Duration::from_millis(8);
+
+/// The same while a file is missing or empty.
+const RECHECK_HALFWAY: Duration = Duration::from_millis(25);
+
+/// The sources of all scripts.
+pub struct Sources {
+    files: Option<Files>,
+    maps: Option<Maps>,
+    /// The set of the current generation.
+    running: Attempt,
+    /// The set of the last attempt, even if it was rejected.
+    tried: Attempt,
+    /// When to check without an event.
+    next_check: Option<Instant>,
+    /// An event has not been returned by [`Sources::changed`] yet.
+    is_unsettled: bool,
+}
+
+/// The whole set at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The scripts in their order, or why there is no complete set.
+    pub scripts: Result<Vec<Source>, Problem>,
+    /// Fingerprints of the set, modules included.
+    pub fingerprint: Fingerprint,
+    /// New messages for the user about watching.
+    pub notes: Vec<Notice>,
+    /// When the first of the changes was noticed.
+    pub since: Instant,
+}
+
+/// A set of scripts that is being loaded, or was loaded.
+#[derive(Clone, Debug, Default)]
+pub struct Attempt {
+    /// Without modules: they are known when the set is loaded, and some even later.
+    scripts: Fingerprint,
+    /// The parts of modules that the scripts use, by the name of the script.
+    modules: BTreeMap<String, Modules>,
+}
+
+/// The modules in use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// Their names, by the name of the script.
+    names: BTreeMap<String, Vec<PathBuf>>,
+    /// Their files.
+    pub(super) paths: Vec<PathBuf>,
+}
+
+impl Sources {
+    /// Combines files and maps; files come first. They are watched from the first [`Sources::changed`] on.
+    pub fn new(files: Option<Files>, maps: Option<Maps>) -> Self {
+        let next_check = Some(Instant::now());
+        let (running, tried) = (Attempt::default(), Attempt::default());
+        Sources { files, maps, running, tried, next_check, is_unsettled: false }
+    }
+
+    /// Records that this set was attempted: it is not new any more.
+    pub fn tried(&mut self, mut attempt: Attempt) {
+        for (script, modules) in &mut attempt.modules {
+            // An unchanged script is not loaded again: its modules are those of the current generation.
+            if let Some(before) = self.running.modules.get(script)
+                && modules.taken().is_empty()
+                && attempt.scripts.agrees_on(script, &self.running.scripts)
+            {
+                *modules = before.clone();
+            }
+        }
+        self.tried = attempt;
+    }
+
+    /// Records that the last attempted set is the current one.
+    pub fn took(&mut self) {
+        self.running = self.tried.clone();
+    }
+
+    /// Forgets the last attempt, and checks again at once.
+    pub fn forget(&mut self) {
+        self.tried = self.running.clone();
+        self.next_check = Some(Instant::now());
+    }
+
+    /// Returns whether this set differs from the last attempt.
+    pub fn is_new(&self, snapshot: &Snapshot) -> bool {
+        snapshot.fingerprint != self.tried.fingerprint()
+    }
+
+    /// Returns whether this set is the current one.
+    pub fn is_running(&self, snapshot: &Snapshot) -> bool {
+        snapshot.fingerprint == self.running.fingerprint()
+    }
+
+    /// Returns the fingerprints of the current set.
+    pub fn running(&self) -> Fingerprint {
+        self.running.fingerprint()
+    }
+
+    /// Returns why changes cannot be detected at the moment, one line for each reason.
+    pub fn troubles(&self) -> Vec<String> {
+        self.maps.as_ref().map(Maps::troubles).unwrap_or_default()
+    }
+
+    /// Waits for an event, and returns the set after it, which may be unchanged.
+    ///
+    /// Cancelling a call loses only the messages for the user: the next one checks at once.
+    pub async fn changed(&mut self) -> Snapshot {
+        let mut settling = self.wake().await;
+        self.is_unsettled = true;
+        let since = Instant::now();
+        let (mut before, mut notes) = (None, Vec::new());
+        loop {
+            self.settle(&mut settling).await;
+            let mut snapshot = self.snapshot().await;
+            notes.append(&mut snapshot.notes);
+            let tried = self.tried.fingerprint();
+            let is_halfway = snapshot.fingerprint.may_be_halfway(&tried);
+            let is_sure = before.as_ref() == Some(&snapshot.fingerprint) && !is_halfway;
+            if snapshot.fingerprint == tried || is_sure || Instant::now() >= settling.deadline() {
+                self.is_unsettled = false;
+                return Snapshot { notes, since, ..snapshot };
+            }
+            before = Some(snapshot.fingerprint);
+            sleep(if is_halfway { RECHECK_HALFWAY } else { RECHECK }).await;
+        }
+    }
+
+    /// Reads everything once.
+    pub async fn snapshot(&mut self) -> Snapshot {
+        let known = Known::of([&self.running, &self.tried]);
+        let (mut scripts, mut notes, mut fingerprint) =
+            (Vec::new(), Vec::new(), Fingerprint::default());
+        let mut problem = None;
+        self.next_check = None;
+        if let Some(files) = self.files.clone() {
+            let known = known.clone();
+            let read = task::spawn_blocking(move || {
+                let snapshot = files.snapshot(&known);
+                // Modules are files, too.
+                let fingerprint =
+                    snapshot.scripts.as_ref().map(|it| known.fingerprint(it)).unwrap_or_default();
+                (snapshot, fingerprint)
+            });
+            match read.await {
+                Ok((FilesSnapshot { scripts: found, notes: told, again }, fingerprinted)) => {
+                    self.next_check = Some(Instant::now() + again);
+                    (notes, fingerprint) = (told, fingerprinted);
+                    match found {
+                        Ok(found) => scripts = found,
+                        Err(error) => problem = Some(Problem::from(error)),
+                    }
+                }
+                Err(bug) => {
+                    problem = Some(Problem::new(format!("cannot read the scripts: {bug}")));
+                }
+            }
+        }
+        match self.maps.as_ref().map(Maps::read) {
+            Some(Ok(found)) => {
+                fingerprint.extend(known.fingerprint(&found));
+                scripts.extend(found);
+            }
+            Some(Err(error)) => problem = problem.or(Some(error.into())),
+            None => {}
+        }
+        if let Some(problem) = &problem {
+            fingerprint = Fingerprint::of_problem(&problem.message);
+        }
+        Snapshot {
+            scripts: problem.map_or(Ok(scripts), Err),
+            fingerprint,
+            notes,
+            since: Instant::now(),
+        }
+    }
+
+    /// Waits until there is a reason to check.
+    async fn wake(&mut self) -> Settling {
+        if self.is_unsettled {
+            return Settling::begin(Instant::now());
+        }
+        let (files, maps) = (self.files.as_ref(), self.maps.as_mut());
+        let is_api = tokio::select! {
+            biased; // events before the timer
+            () = ring(files) => false,
+            () = changed(maps) => true,
+            () = until(self.next_check) => false,
+        };
+        let now = Instant::now();
+        let mut settling = Settling::begin(now);
+        if is_api {
+            settling.add_api_change(now);
+        }
+        settling
+    }
+
+    /// Waits until the files have settled.
+    async fn settle(&mut self, settling: &mut Settling) {
+        loop {
+            if let Some(files) = &self.files {
+                settling.add_events(files.fs_events().take(), Instant::now());
+            }
+            tokio::select! {
+                biased; // events before the deadline: they extend it
+                () = ring(self.files.as_ref()) => {}
+                () = changed(self.maps.as_mut()) => settling.add_api_change(Instant::now()),
+                () = sleep_until(settling.due()) => return,
+            }
+        }
+    }
+}
+
+impl Attempt {
+    /// Creates the attempt for a set that was read.
+    pub fn of(scripts: &[Source]) -> Self {
+        let mut attempt = Attempt::default();
+        for script in scripts {
+            attempt.scripts.add(&script.name, &script.text);
+            attempt.modules.insert(script.name.clone(), script.modules.clone());
+        }
+        attempt
+    }
+
+    /// Creates the attempt for a set that could not be read.
+    pub fn of_problem(problem: &Problem) -> Self {
+        let scripts = Fingerprint::of_problem(&problem.message);
+        Attempt { scripts, modules: BTreeMap::new() }
+    }
+
+    /// Returns the fingerprints, with the modules as they were loaded.
+    fn fingerprint(&self) -> Fingerprint {
+        let mut fingerprint = self.scripts.clone();
+        for (script, modules) in &self.modules {
+            for module in modules.taken() {
+                fingerprint.add_module(shown_module(script, &module.name), script, module.digest);
+            }
+        }
+        fingerprint
+    }
+}
+
+impl Known {
+    fn of(attempts: [&Attempt; 2]) -> Self {
+        let mut known = Known::default();
+        let modules = attempts.into_iter().flat_map(|it| &it.modules);
+        for (script, modules) in modules {
+            for module in modules.taken() {
+                known.names.entry(script.clone()).or_default().push(module.name);
+                known.paths.extend(module.path);
+            }
+        }
+        known
+    }
+
+    /// Returns the fingerprints of scripts with the current content of their modules.
+    fn fingerprint(&self, scripts: &[Source]) -> Fingerprint {
+        let mut fingerprint = Fingerprint::default();
+        for Source { name, text, modules } in scripts {
+            fingerprint.add(name, text);
+            for module in self.names.get(name).into_iter().flatten() {
+                fingerprint.add_module(shown_module(name, module), name, modules.digest(module));
+            }
+        }
+        fingerprint
+    }
+}
+
+async fn ring(files: Option<&Files>) {
+    match files {
+        Some(files) => files.fs_events().wait().await,
+        None => pending().await,
+    }
+}
+
+async fn changed(maps: Option<&mut Maps>) {
+    match maps {
+        Some(maps) => maps.changed().await,
+        None => pending().await,
+    }
+}

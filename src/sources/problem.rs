@@ -1,0 +1,63 @@
+//! Messages to the user: problems, which reject a set of scripts, and notices about watching.
+
+use std::fmt;
+
+use crate::scripting::LoadError;
+
+/// Why a set of scripts cannot be used, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The error; the first line is complete without the others.
+    pub message: String,
+    /// What to do next, if known.
+    pub hint: Option<String>,
+}
+
+/// A message about watching.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Information.
+    Info(String),
+    /// A warning.
+    Warning(String),
+}
+
+impl Notice {
+    /// Returns the text.
+    pub fn text(&self) -> &str {
+        match self {
+            Notice::Info(text) | Notice::Warning(text) => text,
+        }
+    }
+}
+
+impl Problem {
+    /// Creates a problem without a hint.
+    pub fn new(message: impl Into<String>) -> Self {
+        Problem { message: message.into(), hint: None }
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Problem { hint: Some(hint.into()), ..self }
+    }
+
+    /// Creates one problem of all errors of scripts.
+    pub fn of_scripts(errors: &[LoadError]) -> Self {
+        let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let text = told.join("\n");
+        // Each error starts with `error: `; the problem adds the first one itself.
+        Problem::new(text.strip_prefix("error: ").unwrap_or(&text))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
