@@ -39,7 +39,9 @@ kopf.on_validate("pods", { operations = { "CREATE" } }, quota)
 function default_resources(ctx)
     ctx.patch.fns:append(function(body)
         for _, container in body.spec.containers do
-            container.resources = container.resources or DEFAULT_RESOURCES
+            if next(container.resources or {}) == nil then
+                container.resources = DEFAULT_RESOURCES
+            end
         end
     end)
 end

@@ -36,4 +36,5 @@ mod stubs;
 mod surface;
 mod tidy;
 mod vectors;
+mod webhooks;
 mod wrong;

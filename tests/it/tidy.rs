@@ -22,6 +22,7 @@ const LAYERS: &[&str] = &[
     "cluster",
     "scripting",
     "sources",
+    "webhooks",
     "testing",
     "cli",
 ];

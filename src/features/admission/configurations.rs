@@ -2,7 +2,8 @@
 //!
 //! There are two, of one name: for validating and for mutating webhooks. Both are written when the handlers, their resources or the
 //! server have changed, and when somebody else has changed or deleted them. Only one replica writes: the leader. The last writer
-//! is stored in an annotation: a replica that ends removes the webhooks only if no other one has taken over.
+//! is stored in an annotation: a process leaves the webhooks to another one that has written them later, as in a rolling update,
+//! until that one has removed them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -101,6 +102,10 @@ struct Keeper<'a> {
     written: Option<Written>,
     /// The object as the server shows it: its webhooks. `None`: it does not exist.
     shown: Option<Value>,
+    /// Another process has written the object later.
+    is_left: bool,
+    /// Whether the present listing has shown the object.
+    is_listed: bool,
     /// When to try again after a failure, and the pause before that.
     retry: Option<(Instant, Duration)>,
 }
@@ -117,7 +122,17 @@ struct Written {
 impl<'a> Keeper<'a> {
     fn new(parts: &'a Configurations, kind: Kind, wanted: watch::Receiver<Option<Wanted>>) -> Self {
         let resource = Arc::new(resource_of(kind));
-        Keeper { parts, kind, resource, wanted, written: None, shown: None, retry: None }
+        Keeper {
+            parts,
+            kind,
+            resource,
+            wanted,
+            written: None,
+            shown: None,
+            is_left: false,
+            is_listed: false,
+            retry: None,
+        }
     }
 
     async fn run(mut self, stop: CancellationToken) {
@@ -150,17 +165,39 @@ impl<'a> Keeper<'a> {
     }
 
     fn note(&mut self, event: Option<Result<StreamEvent, ApiError>>) {
-        let Some(Ok(StreamEvent::Object(event_type, object))) = event else { return };
-        if object.header().name.as_deref() != Some(&*self.parts.name) {
-            return;
+        match event {
+            Some(Ok(StreamEvent::Listing)) => self.is_listed = false,
+            Some(Ok(StreamEvent::Object(event_type, object))) => {
+                if object.header().name.as_deref() == Some(&*self.parts.name) {
+                    self.is_listed = true;
+                    self.note_object(event_type, &object);
+                }
+            }
+            Some(Ok(StreamEvent::Listed)) if !self.is_listed && self.was_written() => {
+                // Deleted while nobody watched.
+                (self.written, self.shown, self.is_left) = (None, None, false);
+            }
+            Some(Ok(StreamEvent::Listed | StreamEvent::Alive) | Err(_)) | None => {}
         }
+    }
+
+    fn note_object(&mut self, event_type: Option<EventType>, object: &Object) {
         let is_deleted = event_type == Some(EventType::Deleted);
-        let shown = (!is_deleted).then(|| webhooks_of(&object));
-        let version = version_of(&object);
+        let shown = (!is_deleted).then(|| webhooks_of(object));
+        let version = version_of(object);
         if self.written.as_ref().is_some_and(|it| it.version >= version && version.is_some()) {
             return;
         }
-        if self.written.as_ref().is_some_and(|it| shown.as_ref() != Some(&it.stored)) {
+        let writer = object.header().annotations.get(WRITER).and_then(Value::as_str);
+        let is_other = !is_deleted && writer.is_some_and(|it| it != self.parts.identity);
+        let was_left = std::mem::replace(&mut self.is_left, is_other && self.was_written());
+        if self.is_left && !was_left {
+            tracing::info!(target: TARGET, "Another process has configured {}: leaving it alone.", self.name());
+        } else if was_left && !self.is_left {
+            self.written = None;
+        } else if !self.is_left
+            && self.written.as_ref().is_some_and(|it| shown.as_ref() != Some(&it.stored))
+        {
             tracing::warn!(
                 target: TARGET,
                 "{} was {} by somebody else: restoring it.",
@@ -172,6 +209,10 @@ impl<'a> Keeper<'a> {
         self.shown = shown;
     }
 
+    fn was_written(&self) -> bool {
+        self.is_left || self.written.is_some()
+    }
+
     fn is_writer(&self) -> bool {
         self.parts.leadership.is_leading() && !self.parts.pauses.is_paused()
     }
@@ -180,12 +221,12 @@ impl<'a> Keeper<'a> {
     async fn write(&mut self) {
         if !self.is_writer() {
             // The leader writes.
-            self.written = None;
+            (self.written, self.is_left) = (None, false);
             self.parts.health.note(PART, HealthState::Ready, "configured by another replica");
             return;
         }
         let wanted = self.wanted.borrow_and_update().clone();
-        let Some(wanted) = wanted else { return };
+        let Some(wanted) = wanted.filter(|_| !self.is_left) else { return };
         let webhooks = self.webhooks(&wanted, Extent::All);
         if self.written.as_ref().is_some_and(|it| it.webhooks == webhooks) {
             return;
@@ -231,7 +272,7 @@ impl<'a> Keeper<'a> {
 
     /// Creates the object if it does not exist, and replaces its webhooks.
     async fn send(&self, webhooks: &Value) -> Result<Object, ApiError> {
-        match self.patch(webhooks).await {
+        match self.patch(webhooks, Some(&self.parts.identity)).await {
             Err(error) if error.class == ErrorClass::Missing => {}
             sent => return sent,
         }
@@ -245,13 +286,15 @@ impl<'a> Keeper<'a> {
         let payload = object.to_string().into();
         let new = NewObject { resource: &self.resource, namespace: None, payload, backoffs: None };
         match cluster.create(new).await {
-            Err(error) if error.class == ErrorClass::Conflict => self.patch(webhooks).await,
+            Err(error) if error.class == ErrorClass::Conflict => {
+                self.patch(webhooks, Some(identity)).await
+            }
             sent => sent,
         }
     }
 
-    async fn patch(&self, webhooks: &Value) -> Result<Object, ApiError> {
-        let annotations = json!({ WRITER: self.parts.identity });
+    async fn patch(&self, webhooks: &Value, writer: Option<&str>) -> Result<Object, ApiError> {
+        let annotations = json!({ WRITER: writer });
         let payload = json!({ "metadata": { "annotations": annotations }, "webhooks": webhooks });
         let request = PatchRequest {
             resource: &self.resource,
@@ -267,7 +310,8 @@ impl<'a> Keeper<'a> {
 
     /// Removes the webhooks that nobody answers from now on.
     async fn end(self) {
-        if self.written.is_none() || self.parts.exit == Exit::Keep || !self.is_writer() {
+        let is_ours = self.written.is_some() && !self.is_left && self.is_writer();
+        if !is_ours || self.parts.exit == Exit::Keep {
             return;
         }
         let Some(wanted) = self.wanted.borrow().clone() else { return };
@@ -280,7 +324,8 @@ impl<'a> Keeper<'a> {
                 return Ok(());
             }
             tracing::info!(target: TARGET, "Cleaning up {}.", self.name());
-            self.patch(&self.webhooks(&wanted, Extent::Persistent)).await.map(drop)
+            let webhooks = self.webhooks(&wanted, Extent::Persistent);
+            self.patch(&webhooks, None).await.map(drop)
         };
         let problem = match time::timeout(END_MAX, removal).await {
             Ok(Ok(())) => return,

@@ -159,3 +159,71 @@ fn host_of_url(url: &str) -> String {
         None => authority.split(':').next().unwrap_or_default().to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Admission, CertificatePlan, Endpoint, ServerPlan, WebhookServer, managed};
+    use crate::settings::WebhookService;
+
+    fn with(server: WebhookServer) -> Admission {
+        Admission { server: Some(server), ..Admission::default() }
+    }
+
+    fn url(server: WebhookServer) -> String {
+        let plan = ServerPlan::of(&with(server)).unwrap();
+        match plan.endpoint(plan.port) {
+            Endpoint::Url(url) => url,
+            Endpoint::Service(service) => panic!("{service:?}"),
+        }
+    }
+
+    fn text(it: &str) -> Option<String> {
+        Some(it.to_owned())
+    }
+
+    #[test]
+    fn the_published_url_leaves_out_usual_ports_and_brackets_addresses() {
+        let port = |port, insecure| WebhookServer {
+            port: Some(port),
+            insecure,
+            ..WebhookServer::default()
+        };
+        assert_eq!(url(port(443, false)), "https://localhost");
+        assert_eq!(url(port(8443, false)), "https://localhost:8443");
+        assert_eq!(url(port(80, true)), "http://localhost");
+        let addr = |it| WebhookServer { addr: text(it), ..port(443, false) };
+        assert_eq!(url(addr("0.0.0.0")), "https://127.0.0.1");
+        assert_eq!(url(addr("::")), "https://[::1]");
+        let server = WebhookServer { host: text("me"), path: text("/a/b/"), ..addr("10.0.0.1") };
+        assert_eq!(url(server), "https://me/a/b");
+        let server = WebhookServer { url: text("https://ops.example.com/x"), ..addr("::") };
+        assert_eq!(url(server), "https://ops.example.com/x");
+    }
+
+    #[test]
+    fn the_generated_certificate_has_all_names_by_which_clients_may_come() {
+        let server = WebhookServer {
+            addr: text("0.0.0.0"),
+            url: text("https://[fd00::1]:9443/x"),
+            extra_sans: vec!["ops.example.com".to_owned(), "127.0.0.1".to_owned()],
+            ..WebhookServer::default()
+        };
+        let names = ["fd00::1", "127.0.0.1", "ops.example.com"].map(str::to_owned).to_vec();
+        let plan = ServerPlan::of(&with(server)).unwrap();
+        assert_eq!((plan.certificate, plan.port), (CertificatePlan::Generated(names), 9443));
+    }
+
+    #[test]
+    fn configurations_are_managed_by_default_only_if_api_servers_can_reach_the_server() {
+        let url = WebhookServer { url: text("https://a"), ..WebhookServer::default() };
+        let service = WebhookService { namespace: "ops".into(), name: "hooks".into(), port: None };
+        let service = Admission { service: Some(service), ..Admission::default() };
+        let named = Admission { managed: text("mine"), ..service.clone() };
+        assert_eq!(managed(&with(WebhookServer::default())), None);
+        assert_eq!(managed(&with(url)).as_deref(), Some("auto.kopf.dev"));
+        assert_eq!(managed(&service).as_deref(), Some("hooks.ops.svc"));
+        assert_eq!(managed(&named).as_deref(), Some("mine"));
+        let problem = ServerPlan::of(&Admission::default()).unwrap_err();
+        assert!(problem.starts_with("Admission handlers exist, but no admission server/tunnel"));
+    }
+}

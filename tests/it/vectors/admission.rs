@@ -28,8 +28,8 @@ struct Actors {
 impl Scripts for Actors {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let name = invocation.handler.function.name.to_string();
-        self.calls.lock().push(invocation.handler.id.to_string());
         let ended = act(&self.does[&name], cause(&invocation));
+        self.calls.lock().push(name);
         Box::pin(async { ended })
     }
 
