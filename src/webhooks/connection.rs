@@ -19,7 +19,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::peer;
-use crate::logic::{admission::review::ReviewError, text::duration};
+use crate::logic::{
+    admission::{configuration, review::ReviewError},
+    text::duration,
+};
 use crate::ports::{ReviewClient, ReviewRequest, Reviewer};
 
 /// The log target of the server.
@@ -32,7 +35,7 @@ pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// Time limit for the head of a request. Longer than API servers keep idle connections (90 s), so that they close them first.
-const HEAD_WITHIN: Duration = Duration::from_secs(120);
+const HEAD_WITHIN: Duration = Duration::from_mins(2);
 
 /// Maximum number of bytes in the head of a request.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -45,6 +48,8 @@ pub(super) struct Shared {
     pub(super) reviewer: Arc<dyn Reviewer>,
     /// The path above the handlers; empty for none.
     pub(super) path: String,
+    /// Whether the configurations name a service: then the path contains the handler in another form.
+    pub(super) is_service: bool,
     /// Limits the reviews that are answered at once; the others wait.
     pub(super) permits: Semaphore,
 }
@@ -107,7 +112,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
-    let Some(id) = handler(&shared.path, head.uri.path()) else {
+    let Some(id) = handler(shared, head.uri.path()) else {
         return refusal(StatusCode::NOT_FOUND, "there are no webhooks under this path");
     };
     if head.method != Method::POST {
@@ -143,9 +148,14 @@ async fn answer(
 }
 
 /// Returns the id of the handler: the rest of the path.
-fn handler(root: &str, path: &str) -> Option<String> {
-    let rest = path.strip_prefix(root)?;
+fn handler(shared: &Shared, path: &str) -> Option<String> {
+    let rest = path.strip_prefix(&shared.path)?;
     let rest = if rest.is_empty() { rest } else { rest.strip_prefix('/')? };
+    if shared.is_service
+        && let Some(id) = configuration::id_of_segment(rest)
+    {
+        return Some(id);
+    }
     Some(percent_decode_str(rest).decode_utf8_lossy().into_owned())
 }
 

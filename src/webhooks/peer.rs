@@ -70,7 +70,12 @@ fn alternative(name: &GeneralName<'_>) -> Option<Value> {
                 address.or_else(|_| <[u8; 16]>::try_from(*bytes).map(std::net::IpAddr::from));
             Some(json!(["IP Address", address.ok()?.to_string()]))
         }
-        _ => None,
+        GeneralName::OtherName(..)
+        | GeneralName::X400Address(_)
+        | GeneralName::DirectoryName(_)
+        | GeneralName::EDIPartyName(_)
+        | GeneralName::RegisteredID(_)
+        | GeneralName::Invalid(..) => None,
     }
 }
 

@@ -82,6 +82,7 @@ async fn start(parts: WebhookParts) -> Result<RunningServer, String> {
     let shared = Shared {
         reviewer: Arc::clone(&parts.reviewer),
         path: plan.path.clone(),
+        is_service: matches!(endpoint, Endpoint::Service(_)),
         permits: Semaphore::new(REVIEWS_MAX),
     };
     let dump = dump(plan.server.cadump.clone(), client.clone());

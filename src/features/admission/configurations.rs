@@ -190,7 +190,8 @@ impl<'a> Keeper<'a> {
         }
         let writer = object.header().annotations.get(WRITER).and_then(Value::as_str);
         let is_other = !is_deleted && writer.is_some_and(|it| it != self.parts.identity);
-        let was_left = std::mem::replace(&mut self.is_left, is_other && self.was_written());
+        let is_left = is_other && self.was_written();
+        let was_left = std::mem::replace(&mut self.is_left, is_left);
         if self.is_left && !was_left {
             tracing::info!(target: TARGET, "Another process has configured {}: leaving it alone.", self.name());
         } else if was_left && !self.is_left {

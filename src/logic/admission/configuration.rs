@@ -3,7 +3,7 @@
 //! One webhook per handler. The contract is `tests/vectors/admission-configurations.json`; deviations make invalid configurations
 //! valid: API servers reject a configuration as a whole.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -82,21 +82,17 @@ pub fn webhooks(
     wanted
         .map(|(handler, resources)| {
             let name = unique(&mut names, &handler.id, name);
-            webhook(handler, resources, name, client)
+            webhook(handler, resources, &name, client)
         })
         .collect()
 }
 
-fn webhook(
-    handler: &Handler,
-    resources: &[Resource],
-    name: String,
-    client: &ClientConfig,
-) -> Value {
+fn webhook(handler: &Handler, resources: &[Resource], name: &str, client: &ClientConfig) -> Value {
     let Admission { side_effects, ignore_failures, .. } = handler.admission;
     let options = &handler.admission;
     let rules = resources.iter().map(|it| rule(options, it)).collect::<Vec<_>>();
-    let seconds = handler.limits.timeout.map_or(TIMEOUT_MAX, |it| it.as_secs_f64().ceil() as u64);
+    let whole = |it: Duration| it.as_secs() + u64::from(it.subsec_nanos() > 0);
+    let seconds = handler.limits.timeout.map_or(TIMEOUT_MAX, whole);
     let policy = options.match_policy.as_deref().unwrap_or("Equivalent");
     let mut webhook = json!({
         "name": name,
@@ -162,15 +158,15 @@ fn object_selector(labels: &[(String, Criterion)]) -> Value {
 impl ClientConfig {
     /// Returns the `clientConfig` of the webhook of one handler.
     fn of(&self, id: &str) -> Value {
-        let id = utf8_percent_encode(id, PLAIN);
         let mut config = Map::new();
         match &self.endpoint {
             Endpoint::Url(url) => {
+                let id = utf8_percent_encode(id, PLAIN);
                 config.insert("url".into(), format!("{}/{id}", url.trim_end_matches('/')).into());
             }
             Endpoint::Service(service) => {
                 let Service { namespace, name, port, path } = service;
-                let path = format!("{path}/{id}");
+                let path = format!("{path}/{}", segment(id));
                 let mut service = json!({ "namespace": namespace, "name": name, "path": path });
                 if let (Some(port), Some(fields)) = (port, service.as_object_mut()) {
                     fields.insert("port".into(), (*port).into());
@@ -192,6 +188,41 @@ impl ClientConfig {
             Endpoint::Service(service) => Some(&service.namespace),
         }
     }
+}
+
+/// The first character of a [`segment`].
+const SEGMENT: char = 'h';
+
+/// Returns an id as one segment of the path of a service, which API servers accept only if it is also a domain name: all other
+/// characters than lower-case letters and digits become `-` and the two hexadecimal digits of each byte.
+fn segment(id: &str) -> String {
+    let mut segment = SEGMENT.to_string();
+    for byte in id.bytes() {
+        if byte.is_ascii_lowercase() || byte.is_ascii_digit() {
+            segment.push(byte.into());
+        } else {
+            segment.push('-');
+            segment.extend([byte >> 4, byte & 15].map(hexadecimal));
+        }
+    }
+    segment
+}
+
+fn hexadecimal(digit: u8) -> char {
+    char::from_digit(digit.into(), 16).unwrap_or_default()
+}
+
+/// Returns the id in a segment of the path of a service; `None` if the user has written the path.
+pub fn id_of_segment(text: &str) -> Option<String> {
+    let mut parts = text.strip_prefix(SEGMENT)?.split('-');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend(rest.bytes());
+    }
+    let id = String::from_utf8(bytes).ok()?;
+    (segment(&id) == text).then_some(id)
 }
 
 /// Returns the name of a webhook. Two handlers may have the same id; names must be unique.
@@ -222,4 +253,26 @@ fn normalized(id: &str) -> String {
     let labels = name.split('.').map(|it| it.trim_matches('-')).filter(|it| !it.is_empty());
     let name = labels.collect::<Vec<_>>().join(".");
     if name.is_empty() { "handler".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{id_of_segment, segment};
+
+    #[test]
+    fn an_id_is_a_domain_name_in_the_path_of_a_service_and_back() {
+        for (id, expected) in [
+            ("check", "hcheck"),
+            ("check_numbers/spec.field", "hcheck-5fnumbers-2fspec-2efield"),
+            ("checkImage", "hcheck-49mage"),
+            ("-", "h-2d"),
+            ("ü", "h-c3-bc"),
+        ] {
+            assert_eq!(segment(id), expected);
+            assert_eq!(id_of_segment(expected).as_deref(), Some(id));
+        }
+        for text in ["", "check", "h_", "h-5", "h-zz", "hA", "h-61"] {
+            assert_eq!(id_of_segment(text), None, "{text}");
+        }
+    }
 }

@@ -68,7 +68,7 @@ impl ServerPlan {
         let has_clients = server.verify_cafile.is_some() || server.verify_cadata.is_some();
         let verify_mode = match server.verify_mode.unwrap_or(VerifyMode::None) {
             VerifyMode::None if has_clients => VerifyMode::Optional,
-            mode => mode,
+            mode @ (VerifyMode::None | VerifyMode::Optional | VerifyMode::Required) => mode,
         };
         Ok(ServerPlan {
             address: server.addr.clone(),
@@ -177,10 +177,6 @@ mod tests {
         }
     }
 
-    fn text(it: &str) -> Option<String> {
-        Some(it.to_owned())
-    }
-
     #[test]
     fn the_published_url_leaves_out_usual_ports_and_brackets_addresses() {
         let port = |port, insecure| WebhookServer {
@@ -191,20 +187,24 @@ mod tests {
         assert_eq!(url(port(443, false)), "https://localhost");
         assert_eq!(url(port(8443, false)), "https://localhost:8443");
         assert_eq!(url(port(80, true)), "http://localhost");
-        let addr = |it| WebhookServer { addr: text(it), ..port(443, false) };
+        let addr = |it: &str| WebhookServer { addr: Some(it.into()), ..port(443, false) };
         assert_eq!(url(addr("0.0.0.0")), "https://127.0.0.1");
         assert_eq!(url(addr("::")), "https://[::1]");
-        let server = WebhookServer { host: text("me"), path: text("/a/b/"), ..addr("10.0.0.1") };
+        let server = WebhookServer {
+            host: Some("me".into()),
+            path: Some("/a/b/".into()),
+            ..addr("10.0.0.1")
+        };
         assert_eq!(url(server), "https://me/a/b");
-        let server = WebhookServer { url: text("https://ops.example.com/x"), ..addr("::") };
+        let server = WebhookServer { url: Some("https://ops.example.com/x".into()), ..addr("::") };
         assert_eq!(url(server), "https://ops.example.com/x");
     }
 
     #[test]
     fn the_generated_certificate_has_all_names_by_which_clients_may_come() {
         let server = WebhookServer {
-            addr: text("0.0.0.0"),
-            url: text("https://[fd00::1]:9443/x"),
+            addr: Some("0.0.0.0".into()),
+            url: Some("https://[fd00::1]:9443/x".into()),
             extra_sans: vec!["ops.example.com".to_owned(), "127.0.0.1".to_owned()],
             ..WebhookServer::default()
         };
@@ -215,10 +215,10 @@ mod tests {
 
     #[test]
     fn configurations_are_managed_by_default_only_if_api_servers_can_reach_the_server() {
-        let url = WebhookServer { url: text("https://a"), ..WebhookServer::default() };
+        let url = WebhookServer { url: Some("https://a".into()), ..WebhookServer::default() };
         let service = WebhookService { namespace: "ops".into(), name: "hooks".into(), port: None };
         let service = Admission { service: Some(service), ..Admission::default() };
-        let named = Admission { managed: text("mine"), ..service.clone() };
+        let named = Admission { managed: Some("mine".into()), ..service.clone() };
         assert_eq!(managed(&with(WebhookServer::default())), None);
         assert_eq!(managed(&with(url)).as_deref(), Some("auto.kopf.dev"));
         assert_eq!(managed(&service).as_deref(), Some("hooks.ops.svc"));

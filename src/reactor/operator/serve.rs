@@ -165,15 +165,9 @@ impl Serve<'_> {
                 }
                 ready = candidates.next(self.operator, &state.live) => {
                     // Streams and workers keep running meanwhile.
-                    let registry = &ready.generation.registry;
-                    let settings = ready.settings.clone().map_or_else(|| Arc::clone(&state.settings), Arc::new);
-                    let prepared = admission.prepare(registry, self.operator, (&settings, &shared));
-                    let looking = observer.take_over(registry);
-                    let taken_over = async {
-                        prepared.await.map_err(Rejection::Webhooks)?;
-                        looking.await.map_err(Rejection::Selector)
-                    };
-                    match unless_stopped(stop, taken_over).await {
+                    let parts = (&mut observer, &mut admission);
+                    let prepared = self.prepare(&ready, &state, parts, &shared);
+                    match unless_stopped(stop, prepared).await {
                         None => break,
                         Some(Err(rejection)) => ready.reject(rejection),
                         Some(Ok(())) => {
@@ -193,6 +187,22 @@ impl Serve<'_> {
         future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
         admission.end().await;
         tasks.end().await;
+    }
+
+    /// Opens the webhook server that a candidate needs, and discovers the resources that it selects.
+    async fn prepare(
+        &self,
+        ready: &ReadyCandidate,
+        state: &GenerationState,
+        (observer, admission): (&mut Observer<'_>, &mut Admission),
+        shared: &Shared<'_>,
+    ) -> Result<(), Rejection> {
+        let registry = &ready.generation.registry;
+        let settings = ready.settings.clone().map(Arc::new);
+        let settings = settings.unwrap_or_else(|| Arc::clone(&state.settings));
+        let prepared = admission.prepare(registry, self.operator, (&settings, shared)).await;
+        prepared.map_err(Rejection::Webhooks)?;
+        observer.take_over(registry).await.map_err(Rejection::Selector)
     }
 
     /// Reports whether handlers have the resources that they select.

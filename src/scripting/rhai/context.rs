@@ -78,14 +78,13 @@ impl Ctx {
             present::parse(&self.invocation);
         }
         match kwarg(&self.invocation, name, &Border::RHAI) {
-            Kwarg::Absent => Dynamic::UNIT,
+            // `warn` is a method.
+            Kwarg::Absent | Kwarg::Warn(_) => Dynamic::UNIT,
             Kwarg::Value(value) => View::tree(Arc::new(value)),
             Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
             Kwarg::Tree(tree) => self.kept(name, View::shared(tree)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
             Kwarg::Handle(handle) => self.kept(name, handle.wrap(Holding)),
-            // A method.
-            Kwarg::Warn(_) => Dynamic::UNIT,
         }
     }
 

@@ -45,7 +45,7 @@ impl Scripts for Actors {
     }
 
     fn choose(&self, _: Function, _: Arc<Resource>) -> BoxFuture<'static, Result<bool, Raised>> {
-        unreachable!("no selector is a function")
+        panic!("no selector is a function")
     }
 
     fn compute(
@@ -54,7 +54,7 @@ impl Scripts for Actors {
         _: Option<Value>,
         _: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        unreachable!("nothing is computed")
+        panic!("nothing is computed")
     }
 
     fn transform(
