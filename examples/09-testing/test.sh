@@ -6,7 +6,7 @@ set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 
 desk=$(mktemp -d)
-"${KOPF:-kopf}" dev --verbose --kubeconfig "$desk/config" "${1:-handlers.lua}" --apply ../obj.yaml >"$desk/log" 2>&1 &
+"${KOPF:-kopf}" dev --verbose --write-kubeconfig "$desk/config" "${1:-handlers.lua}" --apply ../obj.yaml >"$desk/log" 2>&1 &
 operator=$!
 trap 'kill -KILL "$operator" 2>/dev/null || true; rm -rf "$desk"' EXIT
 

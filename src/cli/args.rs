@@ -18,7 +18,7 @@ pub struct LowArgs {
 pub enum Command {
     /// Load scripts and run them as an operator until a signal
     #[command(after_help = RUN_AFTER_HELP)]
-    Run(RunArgs),
+    Run(RunCommand),
     /// Run an operator with a local Kubernetes API server: no cluster needed
     #[command(after_help = DEV_AFTER_HELP)]
     Dev(DevArgs),
@@ -177,6 +177,35 @@ const ALLOW_READ_HELP: &str = "Allow scripts to read this file, or the files in 
 
 /// `kopf run`
 #[derive(Debug, Default, Args)]
+pub struct RunCommand {
+    /// The options that `kopf dev` shares.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// The options of commands that use a cluster, with the names that kubectl has.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct ClusterArgs {
+    /// Use this kubeconfig; default: KUBECONFIG, ~/.kube/config, or the service account of the pod
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Use this context of the kubeconfig; default: its current context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Act as this user, such as system:serviceaccount:NAMESPACE:NAME
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+    /// Act as a member of this group; needs --as; repeatable
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user", action = ArgAction::Append)]
+    pub groups: Vec<String>,
+}
+
+/// The options of `kopf run` and `kopf dev`
+#[derive(Debug, Default, Args)]
 pub struct RunArgs {
     /// Script files (.lua, .rhai), or directories of scripts
     #[arg(value_name = "PATHS")]
@@ -301,7 +330,7 @@ pub struct DevArgs {
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// Write the kubeconfig to this file; default: a file in the runtime directory of the user
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "write-kubeconfig", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Disable the controllers of pods, deployments, owned objects and namespaces
     #[arg(long)]
@@ -485,6 +514,9 @@ pub struct MeetingArgs {
     /// Identity in the peering object; default: user@host
     #[arg(short, long, value_name = "TEXT")]
     pub id: Option<String>,
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 }
 
 /// `kopf completions`

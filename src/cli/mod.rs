@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
-use args::{Command, LowArgs, RunArgs};
+use args::{Command, LowArgs, RunArgs, RunCommand};
 use config::Config;
 use freeze::FreezeOptions;
 use options::{Note, RunOptions};
@@ -32,6 +32,7 @@ mod run;
 mod scripts;
 pub mod signals;
 mod stubs;
+mod summary;
 mod test;
 
 /// Runs the `kopf` command. Returns its exit code.
@@ -63,9 +64,10 @@ pub fn main() -> ExitCode {
         .into()
 }
 
-fn start_run(args: RunArgs) -> Result<Exit, Report> {
-    let config = configuration(&args)?;
-    let mut options = options::resolve_run(args, &variable, config.as_ref())?;
+fn start_run(args: RunCommand) -> Result<Exit, Report> {
+    let config = configuration(&args.run)?;
+    let mut options = options::resolve_run(args.run, &variable, config.as_ref())?;
+    options.cluster = options::overrides(args.cluster);
     note_variables(&mut options)?;
     run::run(&options)
 }

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt as _};
+use futures::{Stream, StreamExt as _, future::BoxFuture};
 use parking_lot::Mutex;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
@@ -17,9 +20,11 @@ use crate::cli::{
     report::{Exit, Report},
     scripts::{self, First, Read},
     signals::{self, StopSignal},
+    summary::Summary,
     variable,
 };
-use crate::cluster::{ConnectOptions, KubeCluster};
+use crate::cluster::{ConfigOverrides, ConnectOptions, KubeCluster};
+use crate::logic::replicas::peering::Identity;
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
 use crate::ports::{Clock, Cluster, WebhookServer};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
@@ -43,8 +48,11 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
             Some(_) = signals.next() => return Ok(Exit::Success),
             read = read.maps(options, None, clock) => read?,
         };
-        let plan = load(read, options, scope, (clock, &health_server.health)).await?;
-        let connect = connect(health_server.health.clone(), clock);
+        let mut plan = load(read, options, scope, (clock, &health_server.health)).await?;
+        let (connected, cluster) = oneshot::channel();
+        plan.background = Some(Box::pin(Summary::new(options, &plan).log(cluster)));
+        let target = options.cluster.clone();
+        let connect = connect(target, Some(connected), health_server.health.clone(), clock);
         let plan = plan.with_webhooks(Arc::new(HttpsWebhooks));
         operate(plan, connect, health_server, signals).await
     })
@@ -90,9 +98,13 @@ pub(super) fn listen() -> Result<impl Stream<Item = StopSignal> + Unpin, Report>
 pub(super) struct Plan {
     /// Its first generation of scripts.
     pub(super) first: First,
+    /// Who it is among other operators.
+    pub(super) identity: Identity,
     scope: Scope,
     settings: Settings,
     clock: Clock,
+    /// Runs beside it, until it stops.
+    background: Option<BoxFuture<'static, ()>>,
     webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
@@ -112,7 +124,15 @@ pub(super) async fn load(
 ) -> Result<Plan, Report> {
     let terms = Terms { metrics: health.metrics().clone(), ..scripts::terms(options) };
     let first = read.load(terms, options.scripts.reload).await?;
-    Ok(Plan { first, scope, settings: options.settings.clone(), clock, webhooks: None })
+    Ok(Plan {
+        first,
+        identity: identity::of_operator(clock),
+        scope,
+        settings: options.settings.clone(),
+        clock,
+        background: None,
+        webhooks: None,
+    })
 }
 
 /// Runs until a signal or a fatal error.
@@ -122,13 +142,17 @@ pub(super) async fn operate(
     health_server: HealthServer,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
-    let Plan { first, scope, settings, clock, webhooks } = plan;
+    let Plan { first, identity, scope, settings, clock, background, webhooks } = plan;
     let settings = Arc::new(Mutex::new(settings));
     let stop = CancellationToken::new();
     let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);
     let host = first.host;
     let mut tasks = JoinSet::new();
     tasks.spawn(memory_trim::release(stop.clone()));
+    if let Some(background) = background {
+        let stop = stop.clone();
+        tasks.spawn(async move { stop.run_until_cancelled(background).await.unwrap_or_default() });
+    }
     let reloads = first.sources.map(|sources| {
         let (host, health) = (Arc::clone(&host), health_server.health.clone());
         let parts = reload::Parts { sources, host, candidates, health, clock };
@@ -148,7 +172,7 @@ pub(super) async fn operate(
         connect,
         health: health_server.health.clone(),
         liveness: health_server.liveness.clone(),
-        identity: identity::of_operator(clock),
+        identity,
         reloads,
         webhooks,
     };
@@ -172,15 +196,31 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     tracing::error!(target: "kopf.reactor", "Internal error at {place}: {text}");
 }
 
-/// Connects with the kubeconfig or the service account.
-pub(super) fn connect(health: Health, clock: Clock) -> Connect {
+/// Connects with the kubeconfig or the service account, and passes the connection to `connected`.
+pub(super) fn connect(
+    overrides: ConfigOverrides,
+    connected: Option<oneshot::Sender<KubeCluster>>,
+    health: Health,
+    clock: Clock,
+) -> Connect {
+    let connected = Arc::new(Mutex::new(connected));
     Box::new(move |Connecting { settings, login }| {
-        let health = health.clone();
+        let (health, overrides, connected) =
+            (health.clone(), overrides.clone(), Arc::clone(&connected));
         Box::pin(async move {
             let settings = Arc::new(settings);
-            let options =
-                ConnectOptions { settings, login, health, clock, ..ConnectOptions::default() };
+            let options = ConnectOptions {
+                settings,
+                login,
+                overrides,
+                health,
+                clock,
+                ..ConnectOptions::default()
+            };
             let cluster = KubeCluster::connect(options).await?;
+            if let Some(connected) = connected.lock().take() {
+                drop(connected.send(cluster.clone()));
+            }
             Ok(Arc::new(cluster) as Arc<dyn Cluster>)
         })
     })

@@ -23,6 +23,8 @@ pub(super) struct First {
     pub(super) host: Arc<ScriptHost>,
     /// Their handlers.
     pub(super) registry: Registry,
+    /// How many scripts there are.
+    pub(super) scripts: usize,
     /// The sources of changes, if hot reload is enabled.
     pub(super) sources: Option<Sources>,
 }
@@ -115,14 +117,15 @@ impl Read {
             sources.took();
             sources
         });
-        Ok(First { host: Arc::new(host), registry, sources })
+        Ok(First { host: Arc::new(host), registry, scripts: names.len(), sources })
     }
 }
 
 /// Connects with the kubeconfig or the service account: the login handlers are in the scripts.
 async fn connect(options: &RunOptions, clock: Clock) -> Result<KubeCluster, Report> {
     let settings = Arc::new(options.settings.clone());
-    let options = ConnectOptions { settings, clock, ..ConnectOptions::default() };
+    let overrides = options.cluster.clone();
+    let options = ConnectOptions { settings, overrides, clock, ..ConnectOptions::default() };
     KubeCluster::connect(options).await.map_err(|error| {
         let report = Report::failure(format!("cannot read scripts from ConfigMaps: {error}"));
         match error.hint {

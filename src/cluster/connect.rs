@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::{
     dial,
     failure::Failure,
-    login, native, proxy,
+    login,
+    native::{self, ConfigOverrides},
+    proxy,
     reason::one_line,
     service_account,
     sessions::{LogIn, Session, Sessions},
@@ -36,6 +38,8 @@ pub struct ConnectOptions {
     pub settings: Arc<Settings>,
     /// Called instead of reading the kubeconfig and the service account.
     pub login: Option<AskLogin>,
+    /// Which kubeconfig and context, and as whom.
+    pub overrides: ConfigOverrides,
     /// Where logins and requests are reported and counted.
     pub health: Health,
     /// The clock for expirations.
@@ -53,6 +57,7 @@ impl Default for ConnectOptions {
         ConnectOptions {
             settings: Arc::default(),
             login: None,
+            overrides: ConfigOverrides::default(),
             health: Health::default(),
             clock: Clock::system(),
             dial: Arc::new(dial),
@@ -71,6 +76,7 @@ impl fmt::Debug for ConnectOptions {
 struct Source {
     ask: Option<AskLogin>,
     dial: Dial,
+    overrides: ConfigOverrides,
     connect_timeout: Duration,
     trust_env: bool,
 }
@@ -83,6 +89,7 @@ pub(super) async fn connect(options: &ConnectOptions) -> Result<Sessions, ApiErr
     let source = Source {
         ask: options.login.clone(),
         dial: Arc::clone(&options.dial),
+        overrides: options.overrides.clone(),
         connect_timeout: networking.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
         trust_env: networking.trust_env,
     };
@@ -96,11 +103,11 @@ pub(super) async fn connect(options: &ConnectOptions) -> Result<Sessions, ApiErr
 impl Source {
     async fn log_in(&self) -> Result<Vec<Found<Arc<Session>>>, ApiError> {
         let Some(ask) = &self.ask else {
-            let (method, name) = native::first();
+            let (method, name) = native::first(&self.overrides);
             let login = Login { method, priority: 0, expiration: None, default_namespace: None };
             return Ok(vec![self.found(name.into(), &login, None).await?]);
         };
-        let returned = ask(native::present()).await.map_err(|problem| ApiError {
+        let returned = ask(native::present(&self.overrides)).await.map_err(|problem| ApiError {
             class: ErrorClass::Denied,
             ..refuse(problem, Some("see the errors of the login handlers above"))
         })?;
@@ -150,13 +157,14 @@ impl Source {
                 (config, info.proxy_url.clone(), info.trust_env.unwrap_or(self.trust_env))
             }
             Method::Kubeconfig => {
-                let (config, proxy) = native::kubeconfig().await?;
+                let (config, proxy) = native::kubeconfig(&self.overrides).await?;
                 (config, proxy, self.trust_env)
             }
             Method::ServiceAccount => {
                 (service_account::configuration().await?, None, self.trust_env)
             }
         };
+        self.overrides.impersonate(&mut config);
         let environment = trust_env.then(Matcher::from_env);
         proxy::choose(&mut config, wanted.as_deref(), environment.as_ref())?;
         Ok(config)

@@ -45,6 +45,7 @@ mod watch;
 
 pub use connect::{ConnectOptions, Dial};
 pub use dial::dial;
+pub use native::ConfigOverrides;
 
 use decode::Page;
 use failure::{Action, Failure};
@@ -60,7 +61,8 @@ pub struct KubeCluster {
 }
 
 impl KubeCluster {
-    /// Connects with the login, or else the kubeconfig (`KUBECONFIG` or `~/.kube/config`), or the service account of the pod.
+    /// Connects with the login, or else the kubeconfig (of the overrides, `KUBECONFIG` or `~/.kube/config`), or the service account of
+    /// the pod.
     ///
     /// Sends no request yet: an unreachable server is detected by the first request.
     ///
@@ -72,6 +74,11 @@ impl KubeCluster {
         let transport = Transport::new(sessions, options.settings, metrics);
         let transport = transport.with_jitter(Jitter::random());
         Ok(KubeCluster { transport: Arc::new(transport) })
+    }
+
+    /// Returns the address of the server, without credentials.
+    pub fn server(&self) -> &str {
+        self.transport.server()
     }
 
     /// Uses an existing client. Its credentials cannot be renewed: a 401 is final. Pauses of streams are not random.

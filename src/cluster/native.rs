@@ -22,18 +22,65 @@ use super::{
 use crate::logic::access::login::Method;
 use crate::ports::{ApiError, NativeLogins};
 
+/// Which kubeconfig and context, and as whom: the options of kubectl.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigOverrides {
+    /// The file; `None`: those of `KUBECONFIG`, else `~/.kube/config`.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context; `None`: the current one of the file.
+    pub context: Option<String>,
+    /// The user to impersonate.
+    pub user: Option<String>,
+    /// The groups to impersonate.
+    pub groups: Vec<String>,
+}
+
+impl ConfigOverrides {
+    /// Returns whether a kubeconfig must be used: a context is one of a file.
+    fn is_kubeconfig(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
+    /// Adds the user and the groups, which the server checks against the right to impersonate them.
+    pub(super) fn impersonate(&self, config: &mut Config) {
+        if let Some(user) = &self.user {
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_groups =
+                Some(self.groups.clone()).filter(|it| !it.is_empty());
+        }
+    }
+
+    /// Returns the name of the context that is used; `None` if there is none, or the service account of the pod is used.
+    pub fn context_name(&self) -> Option<String> {
+        if self.context.is_some() {
+            return self.context.clone();
+        }
+        let (Method::Kubeconfig, _) = first(self) else { return None };
+        // The current context is that of the first file that has one. An invalid file is reported by the login.
+        let files = self.files();
+        files.iter().find_map(|it| Kubeconfig::read_from(it).ok()?.current_context)
+    }
+
+    /// Returns the files to read, in order.
+    fn files(&self) -> Vec<PathBuf> {
+        self.kubeconfig.clone().map_or_else(files, |it| vec![it])
+    }
+}
+
 /// Returns the available logins.
-pub(super) fn present() -> NativeLogins {
-    let kubeconfig = is_named() || default_file().is_some_and(|it| it.exists());
+pub(super) fn present(overrides: &ConfigOverrides) -> NativeLogins {
+    let kubeconfig =
+        overrides.is_kubeconfig() || is_named() || default_file().is_some_and(|it| it.exists());
     NativeLogins { kubeconfig, service_account: service_account::is_there() }
 }
 
 /// Returns the login of operators whose scripts have none, and its name.
 ///
 /// A kubeconfig was put there on purpose, so it is preferred to the service account, which every pod has.
-pub(super) fn first() -> (Method, &'static str) {
+pub(super) fn first(overrides: &ConfigOverrides) -> (Method, &'static str) {
     let files = files();
-    let all_missing = !files.is_empty() && files.iter().all(|it| !it.exists());
+    let all_missing =
+        !overrides.is_kubeconfig() && !files.is_empty() && files.iter().all(|it| !it.exists());
     if all_missing && service_account::is_there() {
         (Method::ServiceAccount, "login_with_service_account")
     } else {
@@ -41,13 +88,15 @@ pub(super) fn first() -> (Method, &'static str) {
     }
 }
 
-/// Returns the configuration of the current context, and its proxy.
-pub(super) async fn kubeconfig() -> Result<(Config, Option<String>), ApiError> {
-    let files = files();
+/// Returns the configuration of the context, and its proxy.
+pub(super) async fn kubeconfig(
+    overrides: &ConfigOverrides,
+) -> Result<(Config, Option<String>), ApiError> {
+    let files = overrides.files();
     let mut kubeconfig = Kubeconfig::default();
     for file in &files {
         let next = Kubeconfig::read_from(file).map_err(|error| {
-            if is_absent(&error) { absent(file) } else { broken(&error, Some(file)) }
+            if is_absent(&error) { absent(file, overrides) } else { broken(&error, Some(file)) }
         })?;
         kubeconfig = kubeconfig.merge(next).map_err(|error| broken(&error, Some(file)))?;
     }
@@ -56,16 +105,16 @@ pub(super) async fn kubeconfig() -> Result<(Config, Option<String>), ApiError> {
         return Err(refuse("no kubeconfig: there is no home directory".into(), Some(hint)));
     }
     let contexts = kubeconfig.contexts.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
-    let proxy = proxy(&kubeconfig);
-    let options = KubeConfigOptions::default();
+    let context = overrides.context.clone().or_else(|| kubeconfig.current_context.clone());
+    let proxy = context.as_deref().and_then(|it| proxy(&kubeconfig, it));
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     let found = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     Ok((found.map_err(|error| incomplete(&error, &contexts))?, proxy))
 }
 
-/// Returns `proxy-url` of the cluster of the current context.
-fn proxy(kubeconfig: &Kubeconfig) -> Option<String> {
-    let current = kubeconfig.current_context.as_ref()?;
-    let context = kubeconfig.contexts.iter().find(|it| it.name == *current)?.context.as_ref()?;
+/// Returns `proxy-url` of the cluster of the context.
+fn proxy(kubeconfig: &Kubeconfig, context: &str) -> Option<String> {
+    let context = kubeconfig.contexts.iter().find(|it| it.name == context)?.context.as_ref()?;
     let cluster = kubeconfig.clusters.iter().find(|it| it.name == context.cluster)?;
     cluster.cluster.as_ref()?.proxy_url.clone()
 }
@@ -99,8 +148,12 @@ pub(super) fn named_files(value: Option<&OsStr>, home: Option<&Path>) -> Vec<Pat
     expanded.filter(|it| !it.as_os_str().is_empty()).collect()
 }
 
-fn absent(file: &Path) -> ApiError {
+fn absent(file: &Path, overrides: &ConfigOverrides) -> ApiError {
     let file = file.display();
+    if overrides.kubeconfig.is_some() {
+        let hint = "correct --kubeconfig, or omit it to use KUBECONFIG or ~/.kube/config";
+        return refuse(format!("no kubeconfig at {file}"), Some(hint));
+    }
     let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let rest = if in_pod {
         format!("the service account of this pod has no token at {TOKEN}")
@@ -139,7 +192,7 @@ pub(super) fn broken(error: &KubeconfigError, file: Option<&Path>) -> ApiError {
 /// Returns the error for a kubeconfig that does not lead to a cluster.
 pub(super) fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiError {
     let known = if contexts.is_empty() { "none".into() } else { contexts.join(", ") };
-    let choose = Some("choose one with `kubectl config use-context NAME`");
+    let choose = Some("choose one with --context NAME, or with `kubectl config use-context NAME`");
     if let KubeconfigError::CurrentContextNotSet = error {
         let message = format!("the kubeconfig has no current context; contexts in it: {known}");
         return refuse(message, choose);

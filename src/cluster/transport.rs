@@ -169,6 +169,11 @@ impl Transport {
         }
     }
 
+    /// Returns the address of the server; empty if unknown.
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
     /// Stretches pauses of streams at random.
     pub(super) fn with_jitter(self, jitter: Jitter) -> Self {
         Transport { outage: Outage::new(jitter), ..self }

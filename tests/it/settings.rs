@@ -228,7 +228,7 @@ fn resolve(
     let args = LowArgs::try_parse_from(words.iter().chain(typed)).expect("well-formed arguments");
     let Command::Run(args) = args.command else { panic!("another command") };
     let config = config::parse(Path::new("kopf.yaml"), file)?;
-    resolve_run(args, &|name| variables.get(name).cloned(), Some(&config))
+    resolve_run(args.run, &|name| variables.get(name).cloned(), Some(&config))
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn take(option: &KubeconfigOption) -> Result<Kubeconfig, Report> {
         let report = Report::failure(problem.to_string());
         match problem {
             kubeconfig::Error::Foreign(_) | kubeconfig::Error::InUse(_) => {
-                report.with_hint("choose another file with --kubeconfig, or omit the option")
+                report.with_hint("choose another file with --write-kubeconfig, or omit the option")
             }
             kubeconfig::Error::Unusable { .. } => report,
         }

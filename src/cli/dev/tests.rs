@@ -203,7 +203,7 @@ fn the_kubeconfig_is_where_only_its_user_can_look() {
     assert_eq!(place(&all[2..]), within("/h/.cache/kopf"));
     assert_eq!(place(&[("HOME", "not/absolute")]), place(&[]));
     assert_eq!(
-        dev(&["--kubeconfig", "k"], &all).kubeconfig,
+        dev(&["--write-kubeconfig", "k"], &all).kubeconfig,
         KubeconfigOption::File(PathBuf::from("k"))
     );
 }

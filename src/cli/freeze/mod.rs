@@ -27,11 +27,12 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     let _log = run::start_log(&options.log, &options.notes, clock)?;
     run::on_runtime(&options.log, async {
         tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
-        let cluster = run::connect(Health::default(), clock)(Connecting {
-            settings: Settings::default(),
-            login: None,
-        })
-        .await;
+        let cluster =
+            run::connect(options.cluster.clone(), None, Health::default(), clock)(Connecting {
+                settings: Settings::default(),
+                login: None,
+            })
+            .await;
         let cluster = cluster.map_err(|it| report(&Problem::Api(it)))?;
         tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
         let command = Command {

@@ -12,6 +12,7 @@ use crate::cli::{
     options::{self, LogOptions, Note},
     report::Report,
 };
+use crate::cluster::ConfigOverrides;
 use crate::logic::{replicas::peering::Record, text::duration};
 
 /// The default priority of a freeze: higher than that of most operators.
@@ -28,6 +29,8 @@ pub(in crate::cli) struct FreezeOptions {
     pub(super) identity: String,
     /// `None`: the record is removed.
     pub(super) record: Option<Record>,
+    /// Which cluster, and as whom.
+    pub(super) cluster: ConfigOverrides,
     /// The logging options.
     pub(super) log: LogOptions,
     /// Messages for the log, once it is open.
@@ -93,6 +96,7 @@ fn resolve(
         namespaces: Some(namespaces).filter(|it| !it.is_empty()),
         identity: meeting.id.or_else(|| variables.text("ID")).unwrap_or(person),
         record,
+        cluster: options::overrides(meeting.cluster),
         log: options::log(log, variables, &Config::default())?,
         notes,
     })

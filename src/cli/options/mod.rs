@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::cli::{
-    args::{ColorWhen, LogArgs, LogFormat, RunArgs},
+    args::{ClusterArgs, ColorWhen, LogArgs, LogFormat, RunArgs},
     config::Config,
     environment::{self, Environment, Lookup},
     report::Report,
 };
+use crate::cluster::ConfigOverrides;
 use crate::features::probes::{Endpoint, UrlError};
 use crate::logic::{
     access::grants::Grants,
@@ -39,6 +40,8 @@ pub struct RunOptions {
     pub paths: Vec<PathBuf>,
     /// Other sources of scripts, and whether changes take effect.
     pub scripts: ScriptOptions,
+    /// Which cluster, and as whom.
+    pub cluster: ConfigOverrides,
     /// The permissions of scripts.
     pub grants: Grants,
     /// The namespaces to serve.
@@ -174,6 +177,7 @@ pub fn resolve_run(
     let health = args.health.or_else(|| variables.text("HEALTH")).or_else(|| of_file("health"));
     Ok(RunOptions {
         scripts,
+        cluster: ConfigOverrides::default(),
         grants,
         scope,
         settings,
@@ -333,6 +337,12 @@ fn address(text: &str) -> Result<Address, Report> {
             "--health takes HOST:PORT such as 0.0.0.0:8081, or :PORT for all addresses of this machine",
         )
     })
+}
+
+/// Returns what the command line says about the cluster. Neither the environment nor the file has these options: as for kubectl.
+pub(in crate::cli) fn overrides(args: ClusterArgs) -> ConfigOverrides {
+    let ClusterArgs { kubeconfig, context, user, groups } = args;
+    ConfigOverrides { kubeconfig, context, user, groups }
 }
 
 /// Combines the logging options of the three sources.

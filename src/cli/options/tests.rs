@@ -16,7 +16,7 @@ fn run(typed: &[&str], variables: &[(&str, &str)]) -> Result<RunOptions, Report>
         let found = variables.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    resolve_run(args, &lookup, None)
+    resolve_run(args.run, &lookup, None)
 }
 
 fn scope(typed: &[&str], variables: &[(&str, &str)]) -> ScopeOption {
@@ -127,7 +127,7 @@ fn run_with(typed: &[&str], variables: &[(&str, &str)], file: &str) -> Result<Ru
         found.map(|(_, value)| (*value).to_owned())
     };
     let config = crate::cli::config::parse("kopf.yaml".as_ref(), file).expect("a good file");
-    resolve_run(args, &lookup, Some(&config))
+    resolve_run(args.run, &lookup, Some(&config))
 }
 
 #[test]

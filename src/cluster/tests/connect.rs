@@ -8,7 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
 
 use crate::cluster::{
-    ConnectOptions, KubeCluster,
+    ConfigOverrides, ConnectOptions, KubeCluster,
     native::{broken, incomplete, named_files},
 };
 use crate::settings::Settings;
@@ -49,14 +49,14 @@ async fn the_error_of_a_missing_context_lists_the_existing_ones() {
         "nope",
         &expect![[r"
         the kubeconfig has no context 'nope'; contexts in it: fine, lost
-        hint: choose one with `kubectl config use-context NAME`"]],
+        hint: choose one with --context NAME, or with `kubectl config use-context NAME`"]],
     )
     .await;
     check(
         "null",
         &expect![[r"
         the kubeconfig has no current context; contexts in it: fine, lost
-        hint: choose one with `kubectl config use-context NAME`"]],
+        hint: choose one with --context NAME, or with `kubectl config use-context NAME`"]],
     )
     .await;
 }
@@ -115,4 +115,82 @@ async fn the_settings_limit_the_making_of_a_connection() {
         KubeCluster::connect(options).await.unwrap();
         assert_eq!(*seen.lock(), Some(Duration::from_secs(expected)));
     }
+}
+
+/// Connects with these overrides and the kubeconfig [`TWO`]. Returns what the client was made with, or the error.
+async fn dialled(test: &str, overrides: ConfigOverrides) -> Result<Config, String> {
+    let file = std::env::temp_dir().join(format!("kopf-{}-{test}", std::process::id()));
+    std::fs::write(&file, TWO).expect("a file");
+    let kubeconfig = overrides.kubeconfig.or_else(|| Some(file.clone()));
+    let overrides = ConfigOverrides { kubeconfig, ..overrides };
+    let seen = Arc::new(Mutex::new(None));
+    let dialled = Arc::clone(&seen);
+    let dial: crate::cluster::Dial = Arc::new(move |config| {
+        *dialled.lock() = Some(config.clone());
+        crate::cluster::dial(config)
+    });
+    let options = ConnectOptions { overrides, dial, ..ConnectOptions::default() };
+    let connected = KubeCluster::connect(options).await;
+    std::fs::remove_file(&file).expect("the file");
+    connected.map_err(|it| format!("{it}\nhint: {}", it.hint.as_deref().unwrap_or_default()))?;
+    let config = seen.lock().take();
+    Ok(config.expect("a client was made"))
+}
+
+/// Two clusters, each with a context.
+const TWO: &str = r"
+apiVersion: v1
+kind: Config
+current-context: first
+clusters:
+- name: a
+  cluster: {server: 'https://a:6443', proxy-url: 'http://proxy-a:3128'}
+- name: b
+  cluster: {server: 'https://b:6443', proxy-url: 'http://proxy-b:3128'}
+contexts:
+- name: first
+  context: {cluster: a, user: u}
+- name: second
+  context: {cluster: b, user: u}
+users:
+- name: u
+  user: {token: t}
+";
+
+#[tokio::test]
+async fn the_overrides_choose_the_file_the_context_and_the_user() {
+    let current = dialled("current", ConfigOverrides::default()).await.unwrap();
+    assert_eq!(current.cluster_url.host(), Some("a"));
+    assert_eq!(current.auth_info.impersonate, None);
+    let overrides = ConfigOverrides {
+        context: Some("second".into()),
+        user: Some("system:serviceaccount:ops:shop".into()),
+        groups: vec!["auditors".into()],
+        ..ConfigOverrides::default()
+    };
+    let chosen = dialled("chosen", overrides).await.unwrap();
+    assert_eq!(chosen.cluster_url.host(), Some("b"));
+    assert_eq!(
+        chosen.proxy_url.and_then(|it| it.host().map(str::to_owned)).as_deref(),
+        Some("proxy-b")
+    );
+    assert_eq!(chosen.auth_info.impersonate.as_deref(), Some("system:serviceaccount:ops:shop"));
+    assert_eq!(chosen.auth_info.impersonate_groups, Some(vec!["auditors".to_owned()]));
+}
+
+#[tokio::test]
+async fn overrides_that_lead_nowhere_name_what_there_is() {
+    let context = ConfigOverrides { context: Some("third".into()), ..ConfigOverrides::default() };
+    let error = dialled("third", context).await.unwrap_err();
+    expect![[r"
+        the kubeconfig has no context 'third'; contexts in it: first, second
+        hint: choose one with --context NAME, or with `kubectl config use-context NAME`"]]
+    .assert_eq(&error);
+    let missing = Some("/nowhere/config".into());
+    let error =
+        dialled("missing", ConfigOverrides { kubeconfig: missing, ..ConfigOverrides::default() });
+    expect![[r"
+        no kubeconfig at /nowhere/config
+        hint: correct --kubeconfig, or omit it to use KUBECONFIG or ~/.kube/config"]]
+    .assert_eq(&error.await.unwrap_err());
 }

@@ -1,7 +1,7 @@
 //! Admission webhooks: reads reviews, builds responses, and builds the configurations that make API servers send reviews.
 //!
 //! The contract is `tests/vectors/admission-reviews.json` and `admission-configurations.json`. The handlers of a review are chosen
-//! by `selection.rs`.
+//! by `logic/change/selection.rs`.
 
 pub mod certificates;
 pub mod configuration;

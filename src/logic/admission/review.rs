@@ -1,6 +1,6 @@
 //! Reads an `AdmissionReview`: version `v1` or `v1beta1` of `admission.k8s.io`.
 //!
-//! Before: `webhooks/`, or the embedded server. After: `selection.rs` chooses the handlers; `response.rs` answers.
+//! Before: `webhooks/`, or the embedded server. After: `logic/change/selection.rs` chooses the handlers; `response.rs` answers.
 
 use std::{fmt, sync::Arc};
 

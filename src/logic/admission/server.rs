@@ -1,7 +1,5 @@
 //! What the webhook server must be, according to the settings.
 
-use std::net::IpAddr;
-
 use super::configuration::{Endpoint, Service};
 use crate::settings::{Admission, VerifyMode, WebhookServer, WebhookService};
 
@@ -130,7 +128,7 @@ fn names(server: &WebhookServer) -> Vec<String> {
     let of_url = server.url.as_deref().map(host_of_url);
     let all = [of_url, Some(host(server)), server.addr.clone()];
     let all = all.into_iter().flatten().chain(server.extra_sans.iter().cloned());
-    let is_unspecified = |it: &String| it.parse::<IpAddr>().is_ok_and(|it| it.is_unspecified());
+    let is_unspecified = |it: &String| matches!(it.as_str(), "0.0.0.0" | "::");
     let mut names = Vec::new();
     for name in all.filter(|it| !is_unspecified(it)) {
         if !names.contains(&name) {

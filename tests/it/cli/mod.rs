@@ -94,7 +94,7 @@ fn every_option_and_variable_is_in_the_help() {
         "--apply <FILE>",
         "--data <FILE>",
         "--port <NUMBER>",
-        "--kubeconfig <FILE>",
+        "--write-kubeconfig <FILE>",
         "--no-controllers",
     ];
     let help_of_dev = text(&kopf(&["dev", "--help"], &[]).stdout);

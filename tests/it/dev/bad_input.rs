@@ -235,18 +235,18 @@ async fn places_that_are_not_ours() {
     desk.file("config", "apiVersion: v1\nkind: Config\n");
     check(
         &desk,
-        "--kubeconfig config",
+        "--write-kubeconfig config",
         1,
         &expect![[r"
         error: 'config' exists and is no kubeconfig of ours: it is left as it is
-        hint: choose another file with --kubeconfig, or omit the option
+        hint: choose another file with --write-kubeconfig, or omit the option
     "]],
     )
     .await;
     assert_eq!(desk.text("config"), "apiVersion: v1\nkind: Config\n", "it is left as it is");
     check(
         &desk,
-        "--kubeconfig nope/config",
+        "--write-kubeconfig nope/config",
         1,
         &expect![[r"
         error: cannot write the kubeconfig 'nope/config': No such file or directory (os error 2)

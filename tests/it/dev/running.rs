@@ -124,7 +124,7 @@ async fn the_kubeconfig_is_where_it_is_asked_for_and_for_nobody_else() {
     let desk = Desk::new("kubeconfig");
     desk.file("handlers.lua", SCRIPT);
     desk.file("one.yaml", OBJECT);
-    let operator = desk.start("handlers.lua --kubeconfig my.config --apply one.yaml").await;
+    let operator = desk.start("handlers.lua --write-kubeconfig my.config --apply one.yaml").await;
     let path = desk.path("my.config");
     let mode = path.metadata().expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

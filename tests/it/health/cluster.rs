@@ -144,7 +144,14 @@ impl Cluster {
             let (health, dial) = (health.clone(), Arc::clone(&dial));
             Box::pin(async move {
                 let settings = Arc::new(settings);
-                let options = ConnectOptions { settings, login, health, clock, dial };
+                let options = ConnectOptions {
+                    settings,
+                    login,
+                    health,
+                    clock,
+                    dial,
+                    ..ConnectOptions::default()
+                };
                 let cluster = KubeCluster::connect(options).await?;
                 Ok(Arc::new(cluster) as Arc<dyn kopf::ports::Cluster>)
             })
