@@ -112,14 +112,6 @@ async fn a_missing_function_is_told() {
 }
 
 #[tokio::test]
-async fn names_of_later_versions_say_so() {
-    for text in ["kopf::on_mutate(\"x\", |ctx| {});", "\n kopf.on.validate(\"x\", |ctx| {});"] {
-        let error = refusal(text).await;
-        assert!(error.message.ends_with("is not supported yet by this version"), "{error:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_syntax_error_is_told_as_a_compiler_does() {
     let error = refusal("fn ok() {}\nlet x = ;\n").await;
     assert_eq!(error.line, Some(2));
