@@ -14,3 +14,4 @@ pub mod settings;
 pub mod sources;
 pub mod telemetry;
 pub mod testing;
+pub mod webhooks;

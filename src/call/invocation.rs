@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::{CallServices, Children, LiveObject, Logger, Memo, Stopped};
+use super::{AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, Stopped};
 use crate::logic::{
     change::{
         filters::Question,
@@ -226,6 +226,8 @@ pub enum ObjectDetail {
     Background(BackgroundCause),
     /// Index handlers.
     Index,
+    /// Admission handlers.
+    Admission(AdmissionCause),
 }
 
 /// The kwargs of daemons and timers.
@@ -242,9 +244,10 @@ impl ObjectCause {
     pub fn current(&self) -> Arc<Object> {
         match &self.detail {
             ObjectDetail::Background(background) => background.live.get(),
-            ObjectDetail::Watch(_) | ObjectDetail::Change(_) | ObjectDetail::Index => {
-                Arc::clone(&self.object)
-            }
+            ObjectDetail::Watch(_)
+            | ObjectDetail::Change(_)
+            | ObjectDetail::Index
+            | ObjectDetail::Admission(_) => Arc::clone(&self.object),
         }
     }
 }

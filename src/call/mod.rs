@@ -1,6 +1,7 @@
 //! The scripts as the operator calls them ([`Scripts`]), and everything that one call sees: its cause, the object, memos, the
 //! patch, indexes, the logger, the stop flag.
 
+mod admission;
 mod children;
 mod current;
 mod event_queue;
@@ -14,6 +15,7 @@ mod services;
 mod stopped;
 
 pub use crate::logic::change::filters::Question;
+pub use admission::{AdmissionCause, Warnings};
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use current::{Current, LiveGeneration};
 pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};

@@ -135,6 +135,7 @@ dashes, and settings by group:
 Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
   KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LEADER_ELECT, KOPF_RUN_LEASE,
+  KOPF_RUN_WEBHOOK_SERVICE, KOPF_RUN_WEBHOOK_URL, KOPF_RUN_WEBHOOK_PORT,
   POD_ID (the identity in peering), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_CONFIG,
   KOPF_RUN_NO_RELOAD, KOPF_RUN_RELOAD_POLL, KOPF_RUN_FROM_CONFIGMAP (separated by spaces), KOPF_RUN_FROM_CONFIGMAP_SELECTOR,
   KOPF_RUN_ALLOW_NET, KOPF_RUN_ALLOW_ENV, KOPF_RUN_ALLOW_READ (separated by commas or spaces),
@@ -240,6 +241,15 @@ pub struct RunArgs {
     /// Name of the Lease; operators in the same namespace need different names; default: kopf
     #[arg(long, value_name = "NAME", help_heading = "Replicas")]
     pub lease: Option<String>,
+    /// Serve admission webhooks behind this service of the cluster; certificates and configurations are managed
+    #[arg(long, value_name = "NAMESPACE/NAME[:PORT]", help_heading = "Webhooks")]
+    pub webhook_service: Option<String>,
+    /// Serve admission webhooks under this URL, such as <https://ops.example.com:9443>; configurations are managed
+    #[arg(long, value_name = "URL", help_heading = "Webhooks")]
+    pub webhook_url: Option<String>,
+    /// Port that the webhook server listens on; default: 9443
+    #[arg(long, value_name = "PORT", help_heading = "Webhooks")]
+    pub webhook_port: Option<u16>,
     /// Disable hot reload: changes of scripts take effect after a restart
     #[arg(long, help_heading = "Scripts")]
     pub no_reload: bool,

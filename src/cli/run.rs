@@ -26,12 +26,13 @@ use crate::cli::{
 use crate::cluster::{ConfigOverrides, ConnectOptions, KubeCluster};
 use crate::logic::replicas::peering::Identity;
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
-use crate::ports::{Clock, Cluster};
+use crate::ports::{Clock, Cluster, WebhookServer};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::Terms;
 use crate::settings::Settings;
 use crate::sources::reload::{self, ReloadReport, Reloading};
 use crate::telemetry::Health;
+use crate::webhooks::HttpsWebhooks;
 
 /// Runs an operator. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
@@ -53,6 +54,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
             Some(Box::pin(Summary::new(options, &plan.first, &plan.identity).log(cluster)));
         let target = options.cluster.clone();
         let connect = connect(target, Some(connected), health_server.health.clone(), clock);
+        let plan = plan.with_webhooks(Arc::new(HttpsWebhooks));
         operate(plan, connect, health_server, signals).await
     })
 }
@@ -104,6 +106,14 @@ pub(super) struct Plan {
     clock: Clock,
     /// Runs beside it, until it stops.
     background: Option<BoxFuture<'static, ()>>,
+    webhooks: Option<Arc<dyn WebhookServer>>,
+}
+
+impl Plan {
+    /// Receives the reviews of admission handlers with this server.
+    pub(super) fn with_webhooks(self, webhooks: Arc<dyn WebhookServer>) -> Self {
+        Plan { webhooks: Some(webhooks), ..self }
+    }
 }
 
 /// Loads the scripts.
@@ -122,6 +132,7 @@ pub(super) async fn load(
         settings: options.settings.clone(),
         clock,
         background: None,
+        webhooks: None,
     })
 }
 
@@ -132,7 +143,7 @@ pub(super) async fn operate(
     health_server: HealthServer,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
-    let Plan { first, identity, scope, settings, clock, background } = plan;
+    let Plan { first, identity, scope, settings, clock, background, webhooks } = plan;
     let settings = Arc::new(Mutex::new(settings));
     let stop = CancellationToken::new();
     let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);
@@ -164,6 +175,7 @@ pub(super) async fn operate(
         liveness: health_server.liveness.clone(),
         identity,
         reloads,
+        webhooks,
     };
     let ended = tokio::select! {
         biased; // the operator first: it ends after a signal

@@ -1,6 +1,7 @@
 //! Features around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
 pub mod probes;
 
+pub mod admission;
 pub mod daemons;
 pub mod indexes;
 pub mod leadership;

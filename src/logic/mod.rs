@@ -4,6 +4,7 @@
 //! `tests/vectors/`: a suite and the file that satisfies it share a name.
 
 pub mod access;
+pub mod admission;
 pub mod background;
 pub mod change;
 pub mod configure;

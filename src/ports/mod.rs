@@ -1,8 +1,9 @@
-//! The borders between the operator and its environment, as traits and plain data: the cluster, the clock, logins, reloads.
+//! The borders between the operator and its environment, as traits and plain data: the cluster, the clock, logins, reloads, webhooks.
 //!
 //! The adapters (`cluster/`, `sources/`, `testing/`) implement them; `handling/`, `features/` and `reactor/` know nothing else of
 //! the environment. The border to the scripts is `call/`.
 
+mod admission;
 mod clock;
 mod cluster;
 mod future;
@@ -12,6 +13,9 @@ mod login;
 mod pauses;
 mod reloads;
 
+pub use admission::{
+    ReviewClient, ReviewRequest, Reviewer, RunningServer, WebhookParts, WebhookServer, WebhookSetup,
+};
 pub use clock::{Clock, Steps, until};
 pub use cluster::{
     Address, ApiError, Cluster, Discovered, Edits, ErrorClass, Extent, GroupFilter, Interrupt,

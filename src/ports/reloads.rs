@@ -26,6 +26,9 @@ pub enum Rejection {
     /// A resource selector function that was added or changed fails for every resource.
     #[error("{0}")]
     Selector(String),
+    /// It adds the first admission handlers, and they cannot be served.
+    #[error("{0}")]
+    Webhooks(String),
     /// A newer candidate replaced it before it could take over.
     #[error("a newer edit has replaced it")]
     Withdrawn,

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+mod admission;
 mod names;
 mod storages;
 
+pub use admission::{Admission, VerifyMode, WebhookServer, WebhookService};
 pub use names::{FieldPath, PREFIX};
 pub use storages::{
     AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusDiffBase,
@@ -34,6 +36,8 @@ pub struct Settings {
     pub queueing: Queueing,
     /// Discovery of resources and namespaces.
     pub scanning: Scanning,
+    /// Admission webhooks.
+    pub admission: Admission,
     /// Invocation of handlers.
     pub execution: Execution,
     /// Daemons and timers.

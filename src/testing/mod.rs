@@ -52,6 +52,7 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
         liveness: None,
         identity: identity("operator"),
         reloads: None,
+        webhooks: None,
     }
 }
 

@@ -18,3 +18,4 @@ mod scripting;
 mod simulation;
 mod tidy;
 mod vectors;
+mod webhooks;

@@ -61,7 +61,13 @@ impl Post {
         Self(Arc::new(move |target, body| Box::pin(post(target, body))))
     }
 
-    pub(super) fn call(&self, target: &Target, body: Bytes) -> Reply {
+    /// As the real server does it.
+    pub fn https() -> Self {
+        https()
+    }
+
+    /// Posts a body.
+    pub fn call(&self, target: &Target, body: Bytes) -> Reply {
         (self.0)(target.clone(), body)
     }
 }

@@ -12,6 +12,7 @@ mod kinds;
 mod options;
 #[cfg(test)]
 mod tests;
+pub(super) mod webhooks;
 
 use std::{
     io::Write as _,
@@ -47,6 +48,7 @@ use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;
 use crate::sources;
+use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{
     ApiServer, User,
     controllers::{self, Controllers},
@@ -78,8 +80,9 @@ async fn develop(
     let health_server = HealthServer::open(&options.run).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let access = &options.access;
+    let local = LocalWebhooks::default();
     let builder = ApiServer::builder().clock(stamp).cluster(true).rbac(access.is_enabled());
-    let server = builder.seed(fastrand::u64(..)).build();
+    let server = builder.seed(fastrand::u64(..)).webhooks(webhooks::post(&local)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
     access.apply(&server).await?;
     let read = with_maps(read, options, &server, &files, clock).await?;
@@ -107,6 +110,7 @@ async fn develop(
     if let Some((data, _)) = &data {
         tasks.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
+    let plan = plan.with_webhooks(Arc::new(local));
     let ended =
         run::operate(plan, connect(server.clone(), access.user()), health_server, signals).await;
     stop.cancel();

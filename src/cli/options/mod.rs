@@ -15,12 +15,14 @@ use crate::cluster::ConfigOverrides;
 use crate::features::probes::{Endpoint, UrlError};
 use crate::logic::{access::grants::Grants, configure};
 use crate::settings::Settings;
+use webhooks::Webhooks;
 
 mod address;
 mod grants;
 mod scripts;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 pub use crate::cli::assignment::Assignment;
 pub use crate::sources::MapOption;
@@ -133,11 +135,14 @@ pub fn resolve_run(
     };
     apply(&mut settings, &file.settings)?;
     apply_peering(&mut settings, &Peering::of_file(file));
+    Webhooks::of_file(file).apply(&mut settings)?;
     apply(&mut settings, &environment::settings(lookup)?)?;
     apply_peering(&mut settings, &Peering::of_environment(&variables)?);
+    Webhooks::of_environment(&variables)?.apply(&mut settings)?;
     let (assignments, outdated) = typed_settings(&args.settings)?;
     apply(&mut settings, &assignments)?;
     apply_peering(&mut settings, &Peering::typed(&args));
+    Webhooks::typed(&args).apply(&mut settings)?;
     let mut notes: Vec<_> = config
         .map(|it| Note::Info(format!("Reading options and settings from {}.", it.path.display())))
         .into_iter()

@@ -28,6 +28,7 @@ use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 use crate::telemetry::{Health, HealthState};
+use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{
     ApiServer,
     controllers::{self, Controllers},
@@ -101,7 +102,9 @@ impl TestFile<'_> {
     async fn run_operator(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
         let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let rbac = self.access.is_enabled();
-        let server = ApiServer::builder().clock(stamp).cluster(true).rbac(rbac).build();
+        let local = LocalWebhooks::default();
+        let server = ApiServer::builder().clock(stamp).cluster(true).rbac(rbac);
+        let server = server.webhooks(dev::webhooks::post(&local)).build();
         self.access.apply(&server).await?;
         let terms = self.terms(clock);
         let first = Read::files(self.options)?.load(terms.clone(), false).await?;
@@ -119,6 +122,7 @@ impl TestFile<'_> {
             liveness: None,
             identity: identity::of_operator(clock),
             reloads: None,
+            webhooks: Some(Arc::new(local)),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn_local(controllers::run(server.clone(), Controllers::ALL));

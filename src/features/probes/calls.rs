@@ -135,6 +135,7 @@ fn outcome(ended: &Ended) -> &'static str {
         Ended::Raised(raised) => match raised.kind {
             RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "temporary",
             RaisedKind::Permanent => "permanent",
+            RaisedKind::Admission(_) => "denied",
             RaisedKind::Arbitrary(_) => "error",
             RaisedKind::Unfinished(_) => "unfinished",
         },

@@ -10,6 +10,7 @@ mod setting;
 mod storages;
 mod table;
 mod value;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;

@@ -45,28 +45,6 @@ macro_rules! limit {
     };
 }
 
-/// A setting of Kopf whose feature is not supported: accepts only null, its default.
-macro_rules! refused {
-    ($group:ident.$name:ident, $doc:literal) => {
-        Setting {
-            group: stringify!($group),
-            name: stringify!($name),
-            doc: $doc,
-            takes: "not available: admission handlers are not supported yet",
-            shape: Shape::Plain,
-            by_scripts: true,
-            get: |_| Value::Null,
-            set: |_, value| {
-                if value.is_null() {
-                    Ok(())
-                } else {
-                    Err("this version has no admission handlers yet: leave it unset".to_owned())
-                }
-            },
-        }
-    };
-}
-
 const fn takes<T: Plain>(_: fn(&Settings) -> &T) -> &'static str {
     T::TAKES
 }
@@ -222,13 +200,21 @@ pub const TABLE: &[Setting] = &[
         scanning.disabled,
         "Do not watch namespaces and CRDs; no permissions for them are needed then."
     ),
-    refused!(
+    setting!(
         admission.server,
-        "The server of admission webhooks. Rejected: admission handlers are not supported yet."
+        "The server of admission webhooks: a map with Kopf's options of `WebhookServer`; see docs/admission.md. `--webhook-url` sets its `url`. `kopf dev` and `kopf test` need none."
     ),
-    refused!(
+    setting!(
         admission.managed,
-        "The name of the managed webhook configurations. Rejected: admission handlers are not supported yet."
+        "The name of the webhook configurations that the operator keeps up to date. Give each operator of a cluster a name of its own. None: the server's service determines it, or `auto.kopf.dev` with a URL; otherwise the operator writes none."
+    ),
+    setting!(
+        admission.service,
+        "The service in the cluster that leads to the webhook server. Set by `--webhook-service`."
+    ),
+    setting!(
+        admission.secret,
+        "The Secret that stores the generated certificates for all replicas, in the namespace of `admission.service`. None: the name of the service with `-webhook`."
     ),
     setting!(
         execution.default_backoff,

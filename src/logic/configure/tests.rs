@@ -49,7 +49,7 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
             chunk_size initial_streaming label_selectors field_selectors shard_selectors
         queueing: worker_limit idle_timeout exit_timeout error_delays batch_window
         scanning: disabled
-        admission: server managed
+        admission: server managed service secret
         execution: default_backoff max_workers
         background: cancellation_polling instant_exit_timeout instant_exit_zero_time_cycles
         networking: request_timeout connect_timeout error_backoffs enforce_retry_after trust_env
@@ -190,10 +190,19 @@ fn the_error_of_a_wrong_value_names_the_setting() {
         ("scanning.disabled", json!(1), "expected true or false, got 1"),
         ("peering.name", json!(1), "expected a string, got 1"),
         ("peering.priority", json!(1.5), "expected an integer, got 1.5"),
+        ("admission.managed", json!(1), "expected a string, got 1"),
         (
-            "admission.managed",
-            json!("x"),
-            "this version has no admission handlers yet: leave it unset",
+            "admission.service",
+            json!("hooks"),
+            "expected a service such as \"NAMESPACE/NAME\" or \"NAMESPACE/NAME:PORT\", got \"hooks\"",
+        ),
+        ("admission.server", json!({"prt": 1}), "there is no option `prt`; did you mean `port`?"),
+        ("admission.server", json!({"port": 0}), "port: expected a port from 1 to 65535, got 0"),
+        ("admission.server", json!({"certfile": "a"}), "`certfile` and `pkeyfile` need each other"),
+        (
+            "admission.server",
+            json!({"url": "http://a"}),
+            "`url` must begin with https://, got \"http://a\": API servers call no others",
         ),
         (
             "persistence.finalizer",

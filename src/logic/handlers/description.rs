@@ -164,6 +164,10 @@ fn of_options(handler: &Handler) -> Map<String, Value> {
         ("persistent", flag(admission.persistent)),
         ("side_effects", flag(admission.side_effects)),
         ("ignore_failures", flag(admission.ignore_failures)),
+        ("match_conditions", admission.match_conditions.clone()),
+        ("namespace_selector", admission.namespace_selector.clone()),
+        ("match_policy", admission.match_policy.clone().map(Value::from)),
+        ("reinvocation", flag(admission.reinvocation)),
     ];
     all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }

@@ -156,6 +156,14 @@ pub struct Admission {
     pub side_effects: bool,
     /// Objects are admitted if the webhook cannot be reached.
     pub ignore_failures: bool,
+    /// CEL conditions that API servers check, as in `matchConditions`.
+    pub match_conditions: Option<Value>,
+    /// The namespaces whose objects are reviewed, as in `namespaceSelector`.
+    pub namespace_selector: Option<Value>,
+    /// `Exact` or `Equivalent`, the default.
+    pub match_policy: Option<String>,
+    /// Mutating handlers: called again if later webhooks change the object.
+    pub reinvocation: bool,
 }
 
 /// A fixed delay, or one computed from the object.

@@ -61,6 +61,8 @@ pub enum RaisedKind {
     Aborted(Option<Duration>),
     /// `kopf.PermanentError`: never retry.
     Permanent,
+    /// `kopf.AdmissionError`: denies a request with this HTTP status; elsewhere the same as a permanent error.
+    Admission(u16),
     /// Any other error; the class is for messages.
     Arbitrary(String),
     /// Sub-handlers are not finished yet; the delay until the first of them can continue.
@@ -99,6 +101,8 @@ pub struct Failure {
     pub class: String,
     /// The message as stored; may be empty.
     pub message: String,
+    /// The HTTP status of an [`RaisedKind::Admission`] error.
+    pub code: Option<u16>,
 }
 
 /// A log line of the object or the activity.
@@ -202,6 +206,10 @@ pub fn after(
             (outcome, LogLine { with_trace: true, ..line })
         }
         RaisedKind::Permanent => permanent(handler, Failure::new(PERMANENT_ERROR, message)),
+        RaisedKind::Admission(code) => {
+            let failure = Failure::new(ADMISSION_ERROR, message);
+            permanent(handler, Failure { code: Some(code), ..failure })
+        }
         RaisedKind::Arbitrary(class) => match class.as_str() {
             ADMISSION_ERROR => permanent(handler, Failure::new(class, message)),
             // A script may raise the errors of limits itself; their messages are their log lines.
@@ -317,7 +325,15 @@ fn line(level: LogLevel, text: String) -> LogLine {
 
 impl Failure {
     fn new(class: impl Into<String>, message: impl Into<String>) -> Self {
-        Failure { class: class.into(), message: message.into() }
+        Failure { class: class.into(), message: message.into(), code: None }
+    }
+
+    /// Returns the message, or the class of an error without one as Kopf shows it.
+    pub fn described(&self) -> String {
+        match (self.message.as_str(), self.class.as_str()) {
+            ("", ADMISSION_ERROR) => format!("{ADMISSION_ERROR}('')"),
+            _ => self.to_string(),
+        }
     }
 }
 

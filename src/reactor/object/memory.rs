@@ -73,7 +73,18 @@ pub(in crate::reactor) struct Memory {
 
 /// The memories of all objects. A worker takes a memory out while it works, and puts it back.
 #[derive(Debug, Default)]
-pub(in crate::reactor) struct Memories(Mutex<BTreeMap<Key, Kept>>);
+pub(in crate::reactor) struct Memories {
+    kept: Mutex<BTreeMap<Key, Kept>>,
+    /// The memos that workers have taken out; `None` while nobody else needs them.
+    lent: Mutex<Option<Lent>>,
+}
+
+/// The memos of objects whose workers are busy: admission handlers use them at the same time.
+#[derive(Debug)]
+struct Lent {
+    memos: BTreeMap<Key, Memo>,
+    of_operator: Memo,
+}
 
 /// The memory of an idle object. Such an object costs this and its key, nothing else.
 #[derive(Debug)]
@@ -150,26 +161,56 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 impl Memories {
     /// Takes the memory of an object out; a new object gets an empty one.
     pub(in crate::reactor) fn recall(&self, key: &Key, listed: bool) -> Memory {
-        let known = self.0.lock().remove(key);
+        let mut kept = self.kept.lock();
+        let known = kept.remove(key);
         let fresh = || Memory { noticed_by_listing: listed, ..Memory::default() };
-        known.map_or_else(fresh, Memory::from)
+        let mut memory = known.map_or_else(fresh, Memory::from);
+        if let Some(Lent { memos, of_operator }) = &mut *self.lent.lock() {
+            memos.insert(key.clone(), memory.memo(of_operator));
+        }
+        memory
+    }
+
+    /// From now on, [`Memories::memo`] returns the memos of all objects.
+    pub(in crate::reactor) fn lend(&self, of_operator: &Memo) {
+        let fresh = || Lent { memos: BTreeMap::new(), of_operator: of_operator.clone() };
+        self.lent.lock().get_or_insert_with(fresh);
+    }
+
+    /// Returns the memo of a known object.
+    pub(in crate::reactor) fn memo(&self, key: &Key) -> Option<Memo> {
+        let mut kept = self.kept.lock();
+        let lent = self.lent.lock();
+        let Lent { memos, of_operator } = lent.as_ref()?;
+        let idle = kept
+            .get_mut(key)
+            .map(|it| it.memo.get_or_insert_with(|| of_operator.detached()).clone());
+        idle.or_else(|| memos.get(key).cloned())
+    }
+
+    fn take_back(&self, key: &Key) {
+        if let Some(lent) = &mut *self.lent.lock() {
+            lent.memos.remove(key);
+        }
     }
 
     /// Puts a memory back.
     ///
     /// Drops a memo that has no content: an idle object must cost little.
     pub(in crate::reactor) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
+        let mut kept = self.kept.lock();
+        self.take_back(&key);
         memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.is_empty()));
         if let Some(memo) = &memory.memo {
             memo.rest();
         }
-        self.0.lock().insert(key, memory.into());
+        kept.insert(key, memory.into());
     }
 
     /// Returns the object as the daemons and timers of these ids saw it last. Unknown while its worker is busy, which checks this
     /// by itself.
     pub(in crate::reactor) fn last_seen(&self, key: &Key, ids: &BTreeSet<Arc<str>>) -> LastSeen {
-        let memories = self.0.lock();
+        let memories = self.kept.lock();
         let background = memories.get(key).and_then(|it| it.background.as_ref());
         background.map_or(LastSeen::NotRunning, |it| it.last_seen(ids))
     }
@@ -177,17 +218,19 @@ impl Memories {
     /// Returns whether handlers have failed permanently on an object. Unknown while its worker is busy, which checks this by
     /// itself.
     pub(in crate::reactor) fn has_failed(&self, key: &Key) -> bool {
-        self.0.lock().get(key).is_some_and(|it| it.has_failed)
+        self.kept.lock().get(key).is_some_and(|it| it.has_failed)
     }
 
     /// Removes an object that is no longer served.
     pub(in crate::reactor) fn forget(&self, key: &Key) -> Option<Memory> {
-        self.0.lock().remove(key).map(Memory::from)
+        let mut kept = self.kept.lock();
+        self.take_back(key);
+        kept.remove(key).map(Memory::from)
     }
 
     /// Returns the number of known objects, without those whose worker is busy.
     pub(in crate::reactor) fn count(&self) -> i64 {
-        i64::try_from(self.0.lock().len()).unwrap_or(i64::MAX)
+        i64::try_from(self.kept.lock().len()).unwrap_or(i64::MAX)
     }
 }
 

@@ -19,9 +19,15 @@ use self::{namespaces::Namespaces, resources::Resources, view::View};
 use crate::call::Scripts;
 use crate::handling::choosing::Choices;
 use crate::logic::{
-    change::registry::{Registry, ResourceHandlers},
+    change::{
+        registry::{Registry, ResourceHandlers},
+        selection::Selected,
+    },
     discovery::{namespaces::NamespacePattern, served},
-    handlers::selector::{self, Selector},
+    handlers::{
+        handler::Category,
+        selector::{self, Selector},
+    },
     object::resource::Resource,
     replicas::peering,
 };
@@ -145,6 +151,20 @@ impl<'a> Observer<'a> {
         self.resolved.extend(served.resolved);
         self.logged = served.warnings;
         targets
+    }
+
+    /// Returns the resources that admission handlers select, each with these handlers.
+    pub(super) fn admission(&self) -> Vec<(Arc<Resource>, Selected)> {
+        if self.registry.selectors(&[Category::Admission]).is_empty() {
+            return Vec::new();
+        }
+        let known = self.resources.known();
+        let picks = |function: &_, resource: &_| self.choices.of(function, resource);
+        let handlers = |it: &Resource| {
+            let handlers = served::handlers(&self.registry, it, &known, &picks).admission;
+            (!handlers.is_empty()).then(|| (Arc::new(it.clone()), handlers))
+        };
+        known.iter().filter_map(handlers).collect()
     }
 
     /// Returns why handlers lack resources that they select, according to the last targets.

@@ -1,5 +1,6 @@
 //! The parts of an operator, and the reasons for its end.
 
+mod admission;
 mod background_tasks;
 mod poster;
 mod probing;
@@ -16,7 +17,7 @@ use crate::handling::activities::ActivityError;
 use crate::logic::{
     change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
 };
-use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Reloads};
+use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Reloads, WebhookServer};
 use crate::reactor::observer::Scope;
 use crate::settings::Settings;
 use crate::telemetry::Health;
@@ -45,6 +46,8 @@ pub struct Operator {
     pub identity: Identity,
     /// New generations of the scripts, if hot reload is enabled.
     pub reloads: Option<Reloads>,
+    /// Receives the reviews of admission handlers; `None`: they are not supported here.
+    pub webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
 /// Makes the connection to the cluster.
@@ -74,6 +77,9 @@ pub enum Failure {
     /// The settings contradict each other.
     #[error("{0}")]
     Settings(String),
+    /// Admission handlers cannot be served.
+    #[error("{0}")]
+    Webhooks(String),
     /// Another replica may lead now: from that moment on, nothing was done any more.
     #[error("the leadership is lost: {0}")]
     Leadership(String),
@@ -91,7 +97,7 @@ impl Failure {
             }
             Failure::Cluster(error) => error.hint.clone(),
             Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
-            Failure::Settings(_) => None,
+            Failure::Settings(_) | Failure::Webhooks(_) => None,
             Failure::Leadership(_) => {
                 Some("no action is needed: after a restart, this replica is a standby".into())
             }

@@ -19,7 +19,7 @@ use crate::logic::{
     handlers::{handler::Kind, lifecycle::Lifecycle},
     replicas::peering::Identity,
 };
-use crate::ports::{ApiError, Cluster, Kube, Leadership, NativeLogins};
+use crate::ports::{ApiError, Cluster, Kube, Leadership, NativeLogins, WebhookServer};
 use crate::reactor::{
     generation::{
         Candidates,
@@ -89,12 +89,13 @@ struct Plan {
     liveness: Option<Endpoint>,
     identity: Identity,
     candidates: Candidates,
+    webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
 impl OperatorContext {
     fn new(operator: Operator) -> (Self, Plan, Connect) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
-        let Operator { connect, health, liveness, identity, reloads, .. } = operator;
+        let Operator { connect, health, liveness, identity, reloads, webhooks, .. } = operator;
         let services = CallServices {
             indexes: Indexes::new(registry.indexes()),
             posts: EventQueue::new(Arc::clone(&settings)),
@@ -114,7 +115,7 @@ impl OperatorContext {
             health,
         };
         let candidates = Candidates::new(reloads);
-        (context, Plan { scope, lifecycle, liveness, identity, candidates }, connect)
+        (context, Plan { scope, lifecycle, liveness, identity, candidates, webhooks }, connect)
     }
 
     /// Allows scripts and the operator to connect to the cluster: the first use connects. This may be in a start-up handler.
@@ -210,6 +211,7 @@ impl OperatorContext {
             settings: Arc::clone(settings),
             lifecycle: plan.lifecycle,
             identity: plan.identity,
+            webhooks: plan.webhooks,
         };
         let probe = self.repeated_activity(Kind::Probe, settings);
         let probing = Probing::start(plan.liveness, probe, &self.health).await?;

@@ -8,7 +8,7 @@ use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{background_tasks::BackgroundTasks, replicas::Replicas};
+use super::{admission::Admission, background_tasks::BackgroundTasks, replicas::Replicas};
 use crate::features::{
     daemons,
     indexes::{self, Readiness},
@@ -17,7 +17,7 @@ use crate::features::{
 use crate::logic::{
     background::stopping::StopReason, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
 };
-use crate::ports::{ApiError, Cluster, Pauses, Rejection};
+use crate::ports::{ApiError, Cluster, Pauses, Rejection, WebhookServer};
 use crate::reactor::{
     generation::{
         Candidates, Contexts, GenerationState, ReadyCandidate,
@@ -41,6 +41,8 @@ pub(in crate::reactor) struct Serve<'a> {
     /// The order of handlers, unless scripts set one.
     pub(in crate::reactor) lifecycle: Lifecycle,
     pub(in crate::reactor) identity: Identity,
+    /// Receives the reviews of admission handlers.
+    pub(in crate::reactor) webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
 /// Ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
@@ -86,11 +88,15 @@ impl Serve<'_> {
             readiness: Readiness::new(registry.has_indexes()),
             daemons: Arc::clone(&daemons),
         };
+        let mut admission = Admission::new(self.webhooks.clone(), self.identity.clone());
+        let prepared = admission.prepare(registry, self.operator, (&self.settings, &shared));
+        let Some(prepared) = unless_stopped(stop, prepared).await else { return Ok(None) };
+        prepared.map_err(Failure::Webhooks)?;
         drop(live);
         let lost = tokio::select! {
             biased; // the loss first: everything that runs is dropped at once, and nothing new starts
             reason = replicas.lost() => Some(reason),
-            () = self.serve(shared, (observer, &replicas), candidates, stop) => None,
+            () = self.serve(shared, (observer, &replicas, admission), candidates, stop) => None,
         };
         if let Some(reason) = lost {
             daemons.cancel_all().await;
@@ -103,7 +109,7 @@ impl Serve<'_> {
     async fn serve(
         &self,
         shared: Shared<'_>,
-        (mut observer, replicas): (Observer<'_>, &Replicas),
+        (mut observer, replicas, mut admission): (Observer<'_>, &Replicas, Admission),
         mut candidates: Candidates,
         stop: &CancellationToken,
     ) {
@@ -143,6 +149,7 @@ impl Serve<'_> {
                 let handlers = targets.get(target).map(Arc::clone).unwrap_or_default();
                 contexts.next(target, before, handlers)
             });
+            admission.update(&state, &observer);
             shared.readiness.started();
             state.stop_reason = StopReason::ResourceDeleted;
             tokio::select! {
@@ -154,10 +161,11 @@ impl Serve<'_> {
                 }
                 ready = candidates.next(self.operator, &state.live) => {
                     // Streams and workers keep running meanwhile.
-                    let looking = observer.take_over(&ready.generation.registry);
-                    match unless_stopped(stop, looking).await {
+                    let parts = (&mut observer, &mut admission);
+                    let prepared = self.prepare(&ready, &state, parts, &shared);
+                    match unless_stopped(stop, prepared).await {
                         None => break,
-                        Some(Err(problem)) => ready.reject(Rejection::Selector(problem)),
+                        Some(Err(rejection)) => ready.reject(rejection),
                         Some(Ok(())) => {
                             state.take_over(&ready, self.operator, &shared.pauses);
                             self.report_indexes(&state, &shared, &mut tasks);
@@ -173,7 +181,24 @@ impl Serve<'_> {
         self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // Started together: workers finish their cycles while daemons and timers stop.
         future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
+        admission.end().await;
         tasks.end().await;
+    }
+
+    /// Opens the webhook server that a candidate needs, and discovers the resources that it selects.
+    async fn prepare(
+        &self,
+        ready: &ReadyCandidate,
+        state: &GenerationState,
+        (observer, admission): (&mut Observer<'_>, &mut Admission),
+        shared: &Shared<'_>,
+    ) -> Result<(), Rejection> {
+        let registry = &ready.generation.registry;
+        let settings = ready.settings.clone().map(Arc::new);
+        let settings = settings.unwrap_or_else(|| Arc::clone(&state.settings));
+        let prepared = admission.prepare(registry, self.operator, (&settings, shared)).await;
+        prepared.map_err(Rejection::Webhooks)?;
+        observer.take_over(registry).await.map_err(Rejection::Selector)
     }
 
     /// Reports whether handlers have the resources that they select.

@@ -260,9 +260,8 @@ pub(crate) fn permanent(_: &Call<'_>) -> Result<RaisedKind, Failed> {
 }
 
 /// `kopf.AdmissionError(MESSAGE, CODE)`
-#[expect(clippy::unnecessary_wraps, reason = "a row of the table: others may fail")]
-pub(crate) fn admission(_: &Call<'_>) -> Result<RaisedKind, Failed> {
-    Ok(RaisedKind::Arbitrary("AdmissionError".to_owned()))
+pub(crate) fn admission(call: &Call<'_>) -> Result<RaisedKind, Failed> {
+    Ok(names::admission_error(&call.data(1)?)?)
 }
 
 /// `kopf.ConnectionInfo(FIELDS)`

@@ -9,7 +9,7 @@ use crate::logic::{
         declare::{DeclareError, Marker},
         handler::{Category, Kind},
         lifecycle::Lifecycle,
-        outcome::LogLevel,
+        outcome::{LogLevel, RaisedKind},
     },
     text::duration,
 };
@@ -129,14 +129,14 @@ pub(crate) const DECLARING: &[Declaring] = &[
     declaring(
         "on_validate",
         "validate",
-        None,
-        "Admits or rejects objects; not available yet: calling it is an error.",
+        Some(Kind::Validate),
+        "Calls a function before an object is stored or deleted: raising an error, such as a `kopf.AdmissionError`, rejects the request.",
     ),
     declaring(
         "on_mutate",
         "mutate",
-        None,
-        "Changes objects before they are stored; not available yet: calling it is an error.",
+        Some(Kind::Mutate),
+        "Calls a function before an object is stored: `ctx.patch` changes the object, and raising an error rejects the request.",
     ),
     declaring(
         "subhandler",
@@ -154,6 +154,36 @@ pub(crate) const DECLARING: &[Declaring] = &[
 
 /// The delay of a temporary error that names none, as in Kopf.
 pub(crate) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
+
+/// The HTTP status of an admission error that names none, as in Kopf.
+const CODE_DEFAULT: u16 = 500;
+
+/// Returns the kind of `kopf.AdmissionError(message, code)`.
+///
+/// # Errors
+/// If the code is not an HTTP status of an error: API servers would replace it.
+pub(crate) fn admission_error(code: &Value) -> Result<RaisedKind, String> {
+    if code.is_null() {
+        return Ok(RaisedKind::Admission(CODE_DEFAULT));
+    }
+    let number = code.as_f64().filter(|it| it.fract() == 0.0 && (400.0..600.0).contains(it));
+    let number = number.and_then(|it| it.to_string().parse().ok());
+    number.map(RaisedKind::Admission).ok_or_else(|| {
+        format!("kopf.AdmissionError: the code must be an HTTP status from 400 to 599, not {code}")
+    })
+}
+
+/// Returns the HTTP status of an admission error.
+pub(crate) fn code(kind: &RaisedKind) -> Option<u16> {
+    match kind {
+        RaisedKind::Admission(code) => Some(*code),
+        RaisedKind::Temporary(_)
+        | RaisedKind::Aborted(_)
+        | RaisedKind::Permanent
+        | RaisedKind::Arbitrary(_)
+        | RaisedKind::Unfinished(_) => None,
+    }
+}
 
 /// Error modes by their names in `kopf.ErrorsMode`.
 pub(crate) const ERROR_MODES: &[(&str, &str)] =
@@ -214,11 +244,12 @@ pub(crate) fn unknown(name: &str) -> String {
 }
 
 /// The values of the host that have methods: as the languages call their types, as scripts write them, and their class.
-const HANDLES: [(&str, &str, &str); 4] = [
+const HANDLES: [(&str, &str, &str); 5] = [
     ("logger", "ctx.logger", "Logger"),
     ("conditions", "ctx.conditions", "Conditions"),
     ("stopped", "ctx.stopped", "Stopped"),
     ("patch.fns", "ctx.patch.fns", "PatchFunctions"),
+    ("warnings", "ctx.warnings", "Warnings"),
 ];
 
 /// The error of calling a method on a value of the host in a way that does not exist; `None` if it is no such value.

@@ -77,6 +77,7 @@ pub(crate) fn class(kind: &RaisedKind) -> String {
     match kind {
         RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "TemporaryError".into(),
         RaisedKind::Permanent => "PermanentError".into(),
+        RaisedKind::Admission(_) => "AdmissionError".into(),
         RaisedKind::Arbitrary(class) => class.clone(),
         RaisedKind::Unfinished(_) => CLASS.into(),
     }

@@ -7,7 +7,10 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{leftovers::CallPart, settings_access::SettingsAccess};
-use crate::call::{ActivityCause, Cause, Index, Invocation, Logger, ObjectCause, ObjectDetail};
+use crate::call::{
+    ActivityCause, AdmissionCause, Cause, Index, Invocation, Logger, ObjectCause, ObjectDetail,
+    Warnings,
+};
 use crate::logic::object::{diff::Diff, resource::Resource};
 use crate::scripting::{
     handles::{AnyHandle, Border, Memo, Patch},
@@ -29,6 +32,8 @@ pub(crate) enum Kwarg {
     Logger(Logger),
     /// Something that scripts use in place.
     Handle(AnyHandle),
+    /// `warn`, a function.
+    Warn(Warnings),
 }
 
 /// All names `ctx` can have in handlers that exist today.
@@ -97,6 +102,11 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
             let patch = CallPart::new(Arc::clone(&cause.patch), invocation);
             Kwarg::Handle(Patch::new(patch, border.clone()).into())
         }
+        Cause::Object(ObjectCause { detail: ObjectDetail::Admission(admission), .. })
+            if name == "warnings" =>
+        {
+            Kwarg::Handle(CallPart::new(admission.warnings.clone(), invocation).into())
+        }
         Cause::Object(cause) => of_object(cause, name),
     }
 }
@@ -147,6 +157,7 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
         (ObjectDetail::Background(background), "stopped") => {
             Kwarg::Handle(background.stopped.clone().into())
         }
+        (ObjectDetail::Admission(admission), name) => of_admission(admission, name),
         (
             ObjectDetail::Watch(_)
             | ObjectDetail::Change(_)
@@ -154,6 +165,25 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
             | ObjectDetail::Index,
             _,
         ) => Kwarg::Absent,
+    }
+}
+
+fn of_admission(cause: &AdmissionCause, name: &str) -> Kwarg {
+    let request = &cause.request;
+    let tree = |it: &Option<Arc<Value>>| it.clone().map_or(Kwarg::Absent, Kwarg::Tree);
+    match name {
+        "dryrun" => Kwarg::Value(request.dry_run.into()),
+        "operation" => of(request.operation.clone().map(Value::from)),
+        "subresource" => of(request.subresource.clone().map(Value::from)),
+        "userinfo" => Kwarg::Tree(Arc::clone(&request.user_info)),
+        "options" => tree(&request.options),
+        "headers" => Kwarg::Tree(Arc::clone(&cause.client.headers)),
+        "sslpeer" => Kwarg::Tree(Arc::clone(&cause.client.certificate)),
+        "old" | "old_value" => tree(&request.old),
+        "new" | "new_value" => tree(&request.new),
+        "diff" => Kwarg::Tree(Arc::new(listed(&request.diff))),
+        "warn" => Kwarg::Warn(cause.warnings.clone()),
+        _ => Kwarg::Absent,
     }
 }
 

@@ -14,6 +14,7 @@ mod settings;
 mod settings_access;
 mod stopped;
 mod tree;
+mod warnings;
 mod withdraw;
 
 use std::{ops::Deref, sync::Arc};
@@ -30,7 +31,7 @@ use super::{
     surface::Language,
     values::{HostValue, Key, Passed},
 };
-use crate::call::Index;
+use crate::call::{Index, Warnings};
 use crate::logic::handlers::function::Function;
 use crate::scripting::{
     handles::{leftovers::CallPart, settings_access::SettingsAccess},
@@ -281,4 +282,5 @@ handles! {
     Stopped(StopFlag),
     Store(Store),
     Transformations(Transformations),
+    Warnings(CallPart<Warnings>),
 }

@@ -75,7 +75,8 @@ impl Ctx {
             present::parse(&self.invocation);
         }
         match kwarg(&self.invocation, name, &Border::RHAI) {
-            Kwarg::Absent => Dynamic::UNIT,
+            // `warn` is a method.
+            Kwarg::Absent | Kwarg::Warn(_) => Dynamic::UNIT,
             Kwarg::Value(value) => View::tree(Arc::new(value)),
             Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
             Kwarg::Tree(tree) => self.kept(name, View::shared(tree)),
@@ -153,6 +154,17 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
             Some(background) => Ok(background.stopped.is_set()),
             None => Err(problem("only daemons and timers have ctx.stopped")),
         });
+    engine.register_fn("warn", |ctx: Ctx, message: Dynamic| {
+        match kwarg(&ctx.invocation, "warn", &Border::RHAI) {
+            Kwarg::Warn(warnings) => warnings.add(&text(&message)).map_err(problem),
+            Kwarg::Absent
+            | Kwarg::Value(_)
+            | Kwarg::Part(..)
+            | Kwarg::Tree(_)
+            | Kwarg::Logger(_)
+            | Kwarg::Handle(_) => Err(problem("only admission handlers have ctx.warn")),
+        }
+    });
     register_setter(engine, Ctx::set);
     // The same by name: Rhai makes an error of each property that it does not know before it asks the indexer.
     for name in names() {

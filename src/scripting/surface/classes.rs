@@ -10,6 +10,7 @@ const CLASSES: &[Class] = &[
     ("Patch", "A merge-patch under construction. Assigning creates the missing levels: `ctx.patch.status.phase = \"Ready\"`. Assigning `kopf.null` (Rhai: `()`) deletes a field on the cluster; assigning nil (Rhai: `remove`) removes it from the patch. To read the patch: `kopf.get(ctx.patch, \"status.phase\")`.", PATCH, Some(Ty::Any)),
     ("PatchFunctions", "Functions that change the current object on the server, applied after the merge-patch, and again if another client has changed the object meanwhile.", PATCH_FUNCTIONS, None),
     ("Conditions", "The list `status.conditions` of the object. Changes are sent with the rest of `ctx.patch`; conditions of other controllers are kept.", CONDITIONS, None),
+    ("Warnings", "The warnings of an admission response, in the order in which they were added.", WARNINGS, None),
     ("Memo", "Data that are kept as long as the process runs, shared by all handlers of an object and by all scripts; they survive a reload. Any field can be set, to anything that JSON can represent.", &[], Some(Ty::Any)),
     ("Logger", "Logs messages about the handled object. A message can have placeholders as in `string.format` (Lua), or be an interpolated string (Rhai); a map at the end adds structured fields.", LOGGER, None),
     ("Stopped", "The stop flag of daemons and timers. It can be called: `ctx.stopped()` is the same as `is_set`.", STOPPED, None),
@@ -90,6 +91,19 @@ const CONDITIONS: &[Entry] = &[
         "The same as `is`, a reserved word in Rhai.",
     ),
     method("remove", taking(&[TYPE]), "Removes the condition."),
+];
+
+const WARNINGS: &[Entry] = &[
+    method(
+        "append",
+        taking(&[required("text", Ty::Text, "The warning; at most 256 characters are shown.")]),
+        "Adds a warning, as `ctx.warn` does.",
+    ),
+    method(
+        "push",
+        taking(&[required("text", Ty::Text, "The warning.")]),
+        "The same as `append`, by the name that lists of Rhai use.",
+    ),
 ];
 
 const MESSAGE: super::Parameter = required("message", Ty::Any, "The message.");

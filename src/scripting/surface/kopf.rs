@@ -61,7 +61,7 @@ pub(crate) const OTHERS: &[Entry] = &[
     function("not_", taking(&[required("function", CONDITION, "A function, or a combination.")]).giving(Ty::Class("Condition")), "Negates a predicate for `when` and other filters.").does(Body::Immediate(declaring::negate)),
     function("TemporaryError", taking(&[MESSAGE, DELAY]).giving(ERROR), "Returns an error that lets the handler be retried after a pause. Raise it: `error(kopf.TemporaryError(\"not yet\", 10))` in Lua, `throw` in Rhai; `kopf.retry` does both.").does(Body::Make(kopf::temporary)),
     function("PermanentError", taking(&[MESSAGE]).giving(ERROR), "Returns an error that fails the handler without retries. `kopf.fail` creates and raises it.").does(Body::Make(kopf::permanent)),
-    function("AdmissionError", taking(&[MESSAGE, CODE]).giving(ERROR), "Returns an error that rejects an object; elsewhere the same as a `PermanentError`.").does(Body::Make(kopf::admission)),
+    function("AdmissionError", taking(&[MESSAGE, CODE]).giving(ERROR), "Returns an error that rejects the request of an admission handler with this message and code; elsewhere the same as a `PermanentError`.").does(Body::Make(kopf::admission)),
     function("retry", taking(&[MESSAGE, DELAY]), "Raises a `kopf.TemporaryError`: the handler is retried after the delay.").does(Body::Raise(kopf::temporary)),
     function("fail", taking(&[MESSAGE]), "Raises a `kopf.PermanentError`: the handler is not retried.").does(Body::Raise(kopf::permanent)),
     function("get", taking(&[required("value", Ty::Any, "The value to search."), required("path", Ty::Either(&[Ty::Text, Ty::List]), "A string such as `a.b[0].c`, with indexes counted from 0; or a list of keys."), optional("default", Ty::Any, "The result if there is no value.")]).giving(Ty::Any), "Returns the value at a path, or the default if there is none. Never raises an error: `kopf.get(ctx.spec, \"template.replicas\", 1)`.").does(Body::Immediate(kopf::get)),
@@ -226,12 +226,16 @@ fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
             // In a filter, `ctx` is the same as in the handler, without the fields about attempts.
             "ChangeCtx" => Ty::Either(&[Ty::Function(&OF_CHANGE), Ty::Class("Condition")]),
             "EventCtx" => Ty::Either(&[Ty::Function(&OF_EVENT), Ty::Class("Condition")]),
+            "AdmissionCtx" => Ty::Either(&[Ty::Function(&OF_REQUEST), Ty::Class("Condition")]),
             _ => Ty::Either(&[Ty::Function(&OF_OBJECT), Ty::Class("Condition")]),
         },
         Takes::Path => Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)]),
         Takes::Delay => Ty::Either(&[Ty::Duration, Ty::Function(&DELAYING)]),
         Takes::Operation => Ty::Words(OPERATIONS),
         Takes::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
+        Takes::Conditions => Ty::ListOf(&Ty::Map),
+        Takes::Labels => Ty::Map,
+        Takes::MatchPolicy => Ty::Words(&["Exact", "Equivalent"]),
     };
     Parameter { name: spec.name, ty, required: false, doc: spec.doc }
 }
@@ -240,6 +244,8 @@ const OF_CHANGE: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ChangeCtx"))], returns: Ty::Any };
 const OF_EVENT: Callback =
     Callback { parameters: &[("ctx", Ty::Class("EventCtx"))], returns: Ty::Any };
+const OF_REQUEST: Callback =
+    Callback { parameters: &[("ctx", Ty::Class("AdmissionCtx"))], returns: Ty::Any };
 const OF_OBJECT: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Any };
 const DELAYING: Callback =

@@ -1,6 +1,6 @@
 //! The fields of `ctx`, and which handlers have them.
 
-use super::{Section, Ty, types::ctx_class};
+use super::{Callback, Section, Ty, types::ctx_class};
 use crate::logic::handlers::handler::Category;
 use crate::scripting::surface::{Item, Shape, Spoken};
 
@@ -15,16 +15,18 @@ pub(crate) struct Kwarg {
     doc: &'static str,
 }
 
-use Category::{Activity, Changing, Indexing, Spawning, Watching};
+use Category::{Activity, Admission, Changing, Indexing, Spawning, Watching};
 
-const EVERY: &[Category] = &[Activity, Indexing, Watching, Spawning, Changing];
-const OBJECTS: &[Category] = &[Indexing, Watching, Spawning, Changing];
+const EVERY: &[Category] = &[Activity, Indexing, Watching, Spawning, Changing, Admission];
+const OBJECTS: &[Category] = &[Indexing, Watching, Spawning, Changing, Admission];
+const COMPARING: &[Category] = &[Changing, Admission];
 
 const fn kwarg(name: &'static str, ty: Ty, of: &'static [Category], doc: &'static str) -> Kwarg {
     Kwarg { name, ty, of, doc }
 }
 
 const TEXT: Ty = Ty::Maybe(&Ty::Text);
+const WARNING: Callback = Callback { parameters: &[("text", Ty::Text)], returns: Ty::Nothing };
 
 /// All fields, sorted by name.
 #[rustfmt::skip]
@@ -33,18 +35,22 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("annotations", Ty::Map, OBJECTS, "The annotations of the object; an empty map if it has none. Read-only."),
     kwarg("body", Ty::Object, OBJECTS, "The whole object. Read-only: change it through `ctx.patch`."),
     kwarg("conditions", Ty::Class("Conditions"), OBJECTS, "The conditions in the status of the object, following the conventions of Kubernetes: `ctx.conditions:set(\"Ready\", true, \"Deployed\", \"3/3 pods\")`."),
-    kwarg("diff", Ty::ListOf(&Ty::Class("DiffItem")), &[Changing], "The changes since the object was last handled, as a list. With the option `field`, only the changes of that field."),
+    kwarg("diff", Ty::ListOf(&Ty::Class("DiffItem")), COMPARING, "The changes since the object was last handled, as a list. With the option `field`, only the changes of that field. In admission handlers: the changes of the request."),
+    kwarg("dryrun", Ty::Boolean, &[Admission], "Whether the request is a dry run, so that nothing will be stored."),
     kwarg("event", Ty::Class("WatchEvent"), &[Watching], "The raw watch event: `type` and `object`."),
+    kwarg("headers", Ty::Map, &[Admission], "The HTTP headers of the webhook request, by their names in lower case. Empty on the embedded server."),
     kwarg("labels", Ty::Map, OBJECTS, "The labels of the object; an empty map if it has none. Read-only."),
     kwarg("logger", Ty::Class("Logger"), EVERY, "Logs messages with the name of the object, and posts them as Kubernetes events if `settings.posting.loggers` is true."),
     kwarg("memo", Ty::Class("Memo"), EVERY, "Data of the object, kept as long as the operator runs and shared by all handlers. In activities: the initial data of every object."),
     kwarg("meta", Ty::Map, OBJECTS, "The metadata of the object. Read-only."),
     kwarg("name", Ty::Text, OBJECTS, "The name of the object."),
     kwarg("namespace", TEXT, OBJECTS, "The namespace of the object; nil if it is cluster-scoped."),
-    kwarg("new", Ty::Any, &[Changing], "The current object, without its status and the state that the operator stores there; with the option `field`, the value of the field."),
-    kwarg("new_value", Ty::Any, &[Changing], "The same as `new`, a reserved word in Rhai."),
-    kwarg("old", Ty::Any, &[Changing], "The last handled state of the object, or nil if it is new; with the option `field`, the value of the field."),
-    kwarg("old_value", Ty::Any, &[Changing], "The same as `old`."),
+    kwarg("new", Ty::Any, COMPARING, "The current object, without its status and the state that the operator stores there; with the option `field`, the value of the field. In admission handlers: the whole object as it will be stored, or nil if it is deleted."),
+    kwarg("new_value", Ty::Any, COMPARING, "The same as `new`, a reserved word in Rhai."),
+    kwarg("old", Ty::Any, COMPARING, "The last handled state of the object, or nil if it is new; with the option `field`, the value of the field. In admission handlers: the whole stored object, or nil if it is created."),
+    kwarg("old_value", Ty::Any, COMPARING, "The same as `old`."),
+    kwarg("operation", Ty::Words(&["CREATE", "UPDATE", "DELETE", "CONNECT"]), &[Admission], "What the request does."),
+    kwarg("options", Ty::Maybe(&Ty::Map), &[Admission], "The options of the request, such as `propagationPolicy` of a deletion."),
     kwarg("param", Ty::Any, EVERY, "The value of the option `param` of the declaration."),
     kwarg("patch", Ty::Class("Patch"), OBJECTS, "Changes of the object, which are sent when the handlers of this round have finished."),
     kwarg("reason", Ty::Words(&["create", "update", "delete", "resume"]), &[Changing], "The cause of the call: what happened to the object."),
@@ -53,11 +59,16 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("runtime", Ty::Number, EVERY, "The seconds since the first attempt."),
     kwarg("settings", Ty::Class("Settings"), &[Activity], "The settings of the operator; a startup handler can change them."),
     kwarg("spec", Ty::Map, OBJECTS, "The spec of the object; an empty map if it has none. Read-only."),
+    kwarg("sslpeer", Ty::Map, &[Admission], "The verified certificate of the client: `subject`, `issuer`, `serialNumber`, `notBefore`, `notAfter`, `subjectAltName`; empty if there is none."),
     kwarg("started", Ty::Text, EVERY, "The time of the first attempt, as RFC 3339."),
     kwarg("status", Ty::Map, OBJECTS, "The status of the object; an empty map if it has none. Read-only."),
     kwarg("stopped", Ty::Class("Stopped"), &[Spawning], "The stop flag of the daemon or timer, which it can also wait for."),
+    kwarg("subresource", TEXT, &[Admission], "The subresource of the request, such as \"status\"; nil for the object itself."),
     kwarg("type", Ty::Maybe(&Ty::Words(&["ADDED", "MODIFIED", "DELETED"])), &[Watching], "The type of the watch event; nil for objects that existed at the start."),
     kwarg("uid", Ty::Text, OBJECTS, "The unique id of the object."),
+    kwarg("userinfo", Ty::Map, &[Admission], "The user who makes the request: `username`, `uid`, `groups`, `extra`."),
+    kwarg("warn", Ty::Function(&WARNING), &[Admission], "Adds a warning to the response, which `kubectl` and other clients print: `ctx.warn(\"use v2\")`."),
+    kwarg("warnings", Ty::Class("Warnings"), &[Admission], "The warnings of the response so far."),
 ];
 
 impl Kwarg {
@@ -74,6 +85,7 @@ const CLASSES: &[(Category, &str)] = &[
     (Watching, "The argument of `on_event` handlers."),
     (Spawning, "The argument of daemons and timers. The parts of the object are always current."),
     (Indexing, "The argument of the functions of `kopf.index`."),
+    (Admission, "The argument of `on_validate` and `on_mutate` handlers."),
     (
         Activity,
         "The argument of `on_startup`, `on_cleanup`, `on_login` and `on_probe` handlers, and of tests.",
@@ -103,7 +115,7 @@ pub(super) fn sections() -> Vec<Section> {
         sections.push(Section {
             name: ctx_class(*category),
             doc,
-            items: items(&|it| it.of == [*category]),
+            items: items(&|it| it.of != EVERY && it.of != OBJECTS && it.of.contains(category)),
             others: None,
             parent: Some(parent),
         });

@@ -14,7 +14,7 @@ use crate::scripting::{
     LoadError,
     functions::{
         Refusal,
-        names::DELAY_DEFAULT,
+        names::{self, DELAY_DEFAULT},
         posting::{self, Described},
     },
     script::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
@@ -35,8 +35,8 @@ pub(crate) struct ErrorValue {
 
 impl ErrorValue {
     /// The names of the fields.
-    pub(crate) const FIELDS: [&'static str; 5] =
-        ["message", "delay", "status", "reason", "details"];
+    pub(crate) const FIELDS: [&'static str; 6] =
+        ["message", "delay", "code", "status", "reason", "details"];
 
     /// Returns an error of this kind.
     pub(crate) fn new(kind: RaisedKind, message: String) -> Self {
@@ -56,6 +56,7 @@ impl ErrorValue {
             ("delay", RaisedKind::Temporary(Some(it)) | RaisedKind::Aborted(Some(it))) => {
                 it.as_secs_f64().into()
             }
+            ("code", kind) => names::code(kind).map_or(Value::Null, Value::from),
             _ => self.refusal.as_ref().map_or(Value::Null, |it| it.field(name)),
         }
     }

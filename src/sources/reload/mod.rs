@@ -185,6 +185,7 @@ impl Reloading {
                 let hint = "see the errors of the startup handlers above";
                 Err(Refusal::Wrong(Problem::new(problem).with_hint(hint)))
             }
+            Ok(Err(Rejection::Webhooks(problem))) => Err(Refusal::Wrong(Problem::new(problem))),
             Ok(Err(Rejection::Selector(problem))) => {
                 let hint = "it is asked about each resource of the cluster, and returns whether to serve it";
                 Err(Refusal::Wrong(Problem::new(problem).with_hint(hint)))

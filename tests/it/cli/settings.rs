@@ -48,7 +48,13 @@ fn samples(setting: &Setting) -> (Value, Value, Value) {
         }
         ("posting", "level") => (json!("error"), json!(40), json!("loud")),
         ("sandbox", "call_depth") => (json!(77), json!(77), json!(7)),
-        ("admission", _) => (json!(null), json!(null), json!("x")),
+        ("admission", "server") => {
+            let server = json!({"port": 9443, "extra_sans": ["a"]});
+            (server.clone(), server, json!("x"))
+        }
+        ("admission", "service") => {
+            (json!("ops/hooks:8443"), json!("ops/hooks:8443"), json!("ops"))
+        }
         // Without an effect: it gives what it always gave.
         ("queueing", "batch_window") => (json!(1), json!(0.1), json!("soon")),
         _ => by_type(setting),

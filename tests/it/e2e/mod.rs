@@ -24,6 +24,7 @@ mod refused;
 mod reload;
 mod scopes;
 mod server;
+mod webhooks;
 
 use std::time::Duration;
 

@@ -66,7 +66,10 @@ const MISTAKES: &[(&str, &str)] = &[
     ("kopf.on_create('kex', f, {})", "kopf::on_create(\"kex\", f, #{});"),
     ("kopf.on_startup('kex', f)", "kopf::on_startup(\"kex\", f);"),
     ("kopf.on_startup({labels = {}}, f)", "kopf::on_startup(#{ labels: #{} }, f);"),
-    ("kopf.on_mutate('kex', f)", "kopf::on_mutate(\"kex\", f);"),
+    (
+        "kopf.on_mutate('kex', {operations = {}}, f)",
+        "kopf::on_mutate(\"kex\", #{ operations: [] }, f);",
+    ),
     ("kopf.all_({1})", "kopf::all_([1]);"),
     ("kopf.not_(1)", "kopf::not_(1);"),
     ("kopf.on_crate('kex', f)", "kopf.on_crate(\"kex\", f);"),

@@ -28,6 +28,7 @@ const LAYERS: &[&str] = &[
     "cluster",
     "scripting",
     "sources",
+    "webhooks",
     "testing",
     "cli",
 ];

@@ -4,6 +4,7 @@
 //! other cases. Prints how many passed and failed, past the capturing of the test runner. A knowing deviation is listed with
 //! its reason in `tests/vectors/DEVIATIONS.json`.
 
+mod admission;
 pub(crate) mod catalogue;
 mod cluster;
 mod handlers;
@@ -41,6 +42,8 @@ impl Vector {
 /// Suites that have a test. The rest is reported as not built yet.
 const BUILT: &[&str] = &[
     "activities",
+    "admission-configurations",
+    "admission-reviews",
     "annotation-keys",
     "cause-adjustment",
     "cause-detection",

@@ -109,7 +109,7 @@ fn objects_without_a_uid_are_told_apart_by_their_names() {
 fn a_failure_counts_until_a_success() {
     let start = jiff::Timestamp::UNIX_EPOCH;
     let id: Arc<str> = "idx".into();
-    let error = Some(Failure { class: "E".into(), message: "x".into() });
+    let error = Some(Failure { class: "E".into(), message: "x".into(), code: None });
     let failed = Outcome { error, delay: Some(Duration::from_secs(5)), ..Outcome::default() };
     let later = start + Duration::from_secs(10);
     let mut failures = Failures::default();

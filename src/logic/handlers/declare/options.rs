@@ -43,6 +43,12 @@ pub enum Takes {
     Operation,
     /// A list of operations of admission requests.
     Operations,
+    /// A list of conditions in CEL: `{ name, expression }`.
+    Conditions,
+    /// A label selector, or a map of labels.
+    Labels,
+    /// A match policy of webhooks.
+    MatchPolicy,
 }
 
 /// The declarations that have an option.
@@ -104,6 +110,10 @@ const OPTIONS: &[OptionSpec] = &[
     option("persistent", Takes::Boolean, ADMISSION, "Keep the webhook configured after the operator exits."),
     option("side_effects", Takes::Boolean, ADMISSION, "The handler has side effects, except in dry runs."),
     option("ignore_failures", Takes::Boolean, ADMISSION, "Admit the object if the webhook cannot be reached."),
+    option("match_conditions", Takes::Conditions, ADMISSION, "Only if all of these CEL expressions are true, which the API server evaluates: `{ name, expression }` for each."),
+    option("namespace_selector", Takes::Labels, ADMISSION, "Only for objects in namespaces with these labels: a map of labels, or a label selector with `matchLabels` and `matchExpressions`."),
+    option("match_policy", Takes::MatchPolicy, ADMISSION, "\"Exact\": only for requests in the selected version; \"Equivalent\" (default): in any version."),
+    option("reinvocation", Takes::Boolean, Scope::Only(&[Kind::Mutate]), "Call the handler again if a later webhook changes the object."),
     option("group", Takes::Text, Scope::Selecting, "The API group of the resource; empty is the core group."),
     option("version", Takes::Text, Scope::Selecting, "The version of the resource; default: the preferred one."),
     option("kind", Takes::Text, Scope::Selecting, "The kind of the resource, such as \"Pod\"."),
@@ -127,7 +137,11 @@ impl Scope {
             Scope::Retried => {
                 !matches!(category, Category::Watching | Category::Admission) && kind != Kind::Test
             }
-            Scope::Timed => Scope::Retried.includes(kind) || kind == Kind::Test,
+            Scope::Timed => {
+                Scope::Retried.includes(kind)
+                    || category == Category::Admission
+                    || kind == Kind::Test
+            }
             Scope::Objects => category != Category::Activity,
             Scope::Selecting => category != Category::Activity && kind != Kind::Sub,
             Scope::Only(kinds) => kinds.contains(&kind),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::handler::{Callback, Criterion, ErrorsMode, InitialDelay, Kind};
 use super::{Argument, DeclareError, Marker, options::options_of};
@@ -134,6 +134,40 @@ impl<'a> Options<'a> {
             Some(odd) => Err(format!("there is no operation {odd:?}, only {OPERATIONS:?}").into()),
             None => Ok(all),
         }
+    }
+
+    pub(super) fn match_conditions(&self) -> Result<Option<Value>, DeclareError> {
+        self.read("match_conditions", "a list of maps with `name` and `expression`", |it| {
+            let conditions = value(it)?.as_array()?;
+            let is_text = |it: &Value, key: &str| it.get(key).is_some_and(Value::is_string);
+            let is_valid = |it: &Value| {
+                is_text(it, "name")
+                    && is_text(it, "expression")
+                    && it.as_object().is_some_and(|it| it.len() == 2)
+            };
+            conditions.iter().all(is_valid).then(|| Value::Array(conditions.clone()))
+        })
+    }
+
+    pub(super) fn namespace_selector(&self) -> Result<Option<Value>, DeclareError> {
+        let expected =
+            "a map of labels, or a label selector with `matchLabels` and `matchExpressions`";
+        self.read("namespace_selector", expected, |it| {
+            let selector = value(it)?.as_object()?;
+            let is_part = |it: &String| matches!(it.as_str(), "matchLabels" | "matchExpressions");
+            if selector.keys().all(is_part) {
+                return Some(Value::Object(selector.clone()));
+            }
+            let is_labels = selector.values().all(Value::is_string);
+            is_labels.then(|| json!({ "matchLabels": selector }))
+        })
+    }
+
+    pub(super) fn match_policy(&self) -> Result<Option<String>, DeclareError> {
+        self.read("match_policy", "\"Exact\" or \"Equivalent\"", |it| {
+            let policy = value(it)?.as_str()?;
+            ["Exact", "Equivalent"].contains(&policy).then(|| policy.to_owned())
+        })
     }
 
     pub(super) fn callback(&self, name: &str) -> Result<Option<Callback>, DeclareError> {

@@ -60,6 +60,7 @@ fn a_long_message_is_stored_as_far_as_there_is_room() {
         let raised = crate::logic::handlers::outcome::Failure {
             class: "Error".into(),
             message: text.into(),
+            code: None,
         };
         let outcome = Outcome { error: Some(raised), ..Outcome::default() };
         Record::new(Timestamp::UNIX_EPOCH, None).transition(&outcome, Timestamp::UNIX_EPOCH).message

@@ -88,6 +88,16 @@ impl CtxView {
                 lua.create_userdata(LoggerView(logger)).map(LuaValue::UserData)
             }
             Kwarg::Handle(handle) => handle.wrap(Viewing(lua)),
+            Kwarg::Warn(warnings) => {
+                // Also as a method: then `ctx` comes first.
+                let warn = move |lua: &Lua, given: mlua::Variadic<LuaValue>| {
+                    let text = given.last().cloned().unwrap_or(LuaValue::Nil);
+                    let text = World::of(lua)?.read_as("ctx.warn", &text)?;
+                    let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+                    warnings.add(&text).map_err(mlua::Error::runtime)
+                };
+                lua.create_function(warn).map(LuaValue::Function)
+            }
         }
     }
 

@@ -97,7 +97,8 @@ fn event_type(invocation: &Invocation) -> String {
         ObjectDetail::Watch(None)
         | ObjectDetail::Change(_)
         | ObjectDetail::Background(_)
-        | ObjectDetail::Index => String::new(),
+        | ObjectDetail::Index
+        | ObjectDetail::Admission(_) => String::new(),
     }
 }
 

@@ -115,23 +115,7 @@ fn errors_are_told_as_a_compiler_tells_them() {
 }
 
 #[test]
-fn what_is_not_built_says_so() {
-    check(
-        "kopf.on_mutate('kopfexamples', function(ctx) end)",
-        &expect![[r"
-        error: handlers.lua:1: kopf.on_mutate is not supported yet by this version
-          |
-        1 | kopf.on_mutate('kopfexamples', function(ctx) end)
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
-    );
-    check(
-        "kopf.on.validate('kopfexamples', function(ctx) end)",
-        &expect![[r"
-        error: handlers.lua:1: kopf.on_validate is not supported yet by this version
-          |
-        1 | kopf.on.validate('kopfexamples', function(ctx) end)
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
-    );
+fn a_misspelled_declaration_names_the_right_one() {
     check(
         "kopf.on_craete('kopfexamples', function(ctx) end)",
         &expect![[r#"

@@ -125,7 +125,8 @@ fn all_errors_of_loading_are_told() {
         let told: Vec<_> = loaded.err().expect("wrong").iter().map(ToString::to_string).collect();
         assert!(told[0].starts_with("error: a.rhai:2: "), "{}", told[0]);
         assert!(told[0].ends_with("\n2 |   let x = ;\n  |   ^^^^^^^^^"), "{}", told[0]);
-        let expected = "error: b.rhai:1: kopf.on_mutate is not supported yet by this version";
+        let expected =
+            "error: b.rhai:1: kopf.on_mutate: the last argument must be the handler function";
         assert!(told[1].starts_with(expected), "{}", told[1]);
     });
 }

@@ -98,7 +98,7 @@ fn failure(exception: &[Value]) -> Failure {
         ("TemporaryError" | "ChildrenRetry", None) => "None".to_owned(),
         (_, None) => String::new(),
     };
-    Failure { class, message }
+    Failure { class, message, code: None }
 }
 
 fn fetch(vector: &Vector) -> Result<(), String> {

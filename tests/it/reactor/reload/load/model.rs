@@ -142,7 +142,12 @@ impl<'a> Model<'a> {
                     assert!(!was_saved(*at, *marks, true), "{at:?} {marks:?}");
                     self.summary.refused_by_startup += 1;
                 }
-                Happened::Refused(_, Rejection::Selector(problem)) => panic!("{problem}"),
+                Happened::Refused(
+                    _,
+                    Rejection::Selector(problem) | Rejection::Webhooks(problem),
+                ) => {
+                    panic!("{problem}");
+                }
                 Happened::Refused(_, Rejection::Withdrawn) => self.summary.withdrawn += 1,
                 Happened::Refused(_, Rejection::Ending) => panic!("it does not end"),
             }

@@ -1,0 +1,84 @@
+//! The options of admission webhooks, which set settings.
+
+use serde_json::{Map, Value};
+
+use crate::cli::{args::RunArgs, config::Config, environment::Environment, report::Report};
+use crate::logic::configure;
+use crate::settings::Settings;
+
+/// The options from one source.
+pub(super) struct Webhooks {
+    service: Option<Given>,
+    url: Option<Given>,
+    port: Option<(i64, String)>,
+}
+
+/// A value with its origin, for messages.
+type Given = (String, String);
+
+impl Webhooks {
+    pub(super) fn typed(args: &RunArgs) -> Self {
+        let given =
+            |it: &Option<String>, option: &str| it.clone().map(|it| (it, option.to_owned()));
+        Webhooks {
+            service: given(&args.webhook_service, "--webhook-service"),
+            url: given(&args.webhook_url, "--webhook-url"),
+            port: args.webhook_port.map(|it| (it.into(), "--webhook-port".to_owned())),
+        }
+    }
+
+    pub(super) fn of_environment(variables: &Environment<'_>) -> Result<Self, Report> {
+        let text = |name: &str| Some((variables.text(name)?, variables.name(name)));
+        let port = variables.number("WEBHOOK_PORT")?;
+        Ok(Webhooks {
+            service: text("WEBHOOK_SERVICE"),
+            url: text("WEBHOOK_URL"),
+            port: port.map(|it| (it, variables.name("WEBHOOK_PORT"))),
+        })
+    }
+
+    pub(super) fn of_file(file: &Config) -> Self {
+        let text = |key: &str| file.text(key).map(|(it, place)| (it.to_owned(), place.to_owned()));
+        Webhooks {
+            service: text("webhook-service"),
+            url: text("webhook-url"),
+            port: file.number("webhook-port").map(|it| (it, "webhook-port".to_owned())),
+        }
+    }
+
+    /// Changes the settings.
+    pub(super) fn apply(self, settings: &mut Settings) -> Result<(), Report> {
+        if let Some((service, origin)) = self.service {
+            set(settings, "service", &service.into(), &origin)?;
+        }
+        if let Some((url, origin)) = self.url {
+            set_of_server(settings, "url", url.into(), &origin)?;
+        }
+        if let Some((port, origin)) = self.port {
+            set_of_server(settings, "port", port.into(), &origin)?;
+        }
+        Ok(())
+    }
+}
+
+/// Changes one option of the server, and keeps the others.
+fn set_of_server(
+    settings: &mut Settings,
+    name: &str,
+    value: Value,
+    origin: &str,
+) -> Result<(), Report> {
+    let present = configure::find("admission", "server").map(|(it, _)| it.get(settings));
+    let mut server = match present {
+        Ok(Value::Object(server)) => server,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    server.insert(name.to_owned(), value);
+    set(settings, "server", &Value::Object(server), origin)
+}
+
+fn set(settings: &mut Settings, name: &str, value: &Value, origin: &str) -> Result<(), Report> {
+    let wrong = |problem: String| Report::usage(format!("{origin}: {problem}"));
+    let (setting, _outdated) = configure::find("admission", name).map_err(wrong)?;
+    setting.set(settings, value).map_err(wrong)
+}

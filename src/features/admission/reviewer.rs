@@ -1,0 +1,309 @@
+//! Calls the handlers for one review.
+//!
+//! Reviews are answered on every replica, also on standbys and while the operator is paused: nobody else would answer them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use crate::call::{
+    AdmissionCause, CallServices, Cause, LiveGeneration, Logger, LoggerKind, Memo, ObjectCause,
+    ObjectDetail, Scripts, SharedPatch, Warnings,
+};
+use crate::handling::{
+    asking::Asker,
+    run::{Runner, Try},
+};
+use crate::logic::{
+    admission::{
+        response::Decision,
+        review::{Request, Review, ReviewError},
+    },
+    change::{
+        filters::{Answers, Subject},
+        patch::{self, Patch, Transformation},
+        selection::{self, AdmissionRequest, Selected},
+    },
+    handlers::{
+        handler::{Handler, Kind},
+        outcome::{Ended, Failure, LogLevel, Outcome, Raised, RaisedKind},
+    },
+    object::{Header, resource::Resource},
+    text::python_text,
+};
+use crate::ports::{BoxFuture, Clock, Leadership, ReviewRequest, Reviewer};
+use crate::settings::Execution;
+
+/// The log target of admission.
+pub(super) const TARGET: &str = "kopf.admission";
+
+/// How long API servers wait by default.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+/// The part of the time that is left for the response to arrive.
+const RESERVE: u32 = 10;
+
+/// Returns the memo of an object that the operator knows.
+pub type RecallMemo = Arc<dyn Fn(&Header) -> Option<Memo> + Send + Sync>;
+
+/// The handlers that answer reviews, and what their calls need.
+#[derive(Clone)]
+pub struct AdmissionHandlers {
+    /// The generation of the handlers.
+    pub live: Arc<LiveGeneration>,
+    /// The default options of handlers.
+    pub execution: Execution,
+    /// The resources that handlers select, each with its handlers.
+    pub resources: Vec<(Arc<Resource>, Selected)>,
+}
+
+/// Answers reviews with the handlers of one operator.
+pub struct OperatorReviewer {
+    /// The scripts.
+    pub scripts: Arc<dyn Scripts>,
+    /// The clock for start times and limits.
+    pub clock: Clock,
+    /// The memo of the operator, which is the memo of objects that are unknown.
+    pub memo: Memo,
+    /// The memos of known objects.
+    pub recall: RecallMemo,
+    /// `None` until the operator is ready.
+    pub handlers: Mutex<Option<Arc<AdmissionHandlers>>>,
+}
+
+impl Reviewer for OperatorReviewer {
+    fn review(&self, request: ReviewRequest) -> BoxFuture<'_, Result<Bytes, ReviewError>> {
+        Box::pin(async move {
+            let answered = self.answer(&request).await;
+            if let Err(error) = &answered {
+                let id = request.handler.as_deref().unwrap_or_default();
+                tracing::error!(target: TARGET, "A review for the webhook '{id}' is not answered: {error}");
+            }
+            answered
+        })
+    }
+}
+
+impl OperatorReviewer {
+    /// Sets the handlers that answer reviews from now on. Reviews in progress finish with the handlers that they started with.
+    pub fn serve(&self, handlers: AdmissionHandlers) {
+        let next = Some(Arc::new(handlers));
+        // Dropped after the lock is released, because this may end a virtual machine.
+        let _before = std::mem::replace(&mut *self.handlers.lock(), next);
+    }
+
+    async fn answer(&self, delivered: &ReviewRequest) -> Result<Bytes, ReviewError> {
+        let handlers = self.handlers.lock().clone();
+        let handlers = handlers
+            .ok_or_else(|| ReviewError::Unavailable("the operator is not ready yet".into()))?;
+        let review = Review::parse(&delivered.body)?;
+        let served = handlers.resources.iter().find(|(it, _)| review.resource.names(it));
+        let Some((resource, selected)) = served else {
+            return Err(ReviewError::UnknownResource(review.resource));
+        };
+        let request = Arc::new(review.request()?);
+        if let Some(id) = &delivered.handler
+            && !selected.iter().any(|it| *it.id == **id)
+        {
+            tracing::warn!(target: TARGET, "No handler '{id}' of {resource}: the request is allowed.");
+        }
+        let services = standalone(&handlers.live.services, self.clock);
+        let runner = Runner {
+            scripts: &*self.scripts,
+            clock: self.clock,
+            settings: &handlers.execution,
+            services: &services,
+        };
+        let cause = AdmissionCause {
+            request: Arc::clone(&request),
+            client: delivered.client.clone(),
+            warnings: Warnings::default(),
+        };
+        let detail = ObjectDetail::Admission(cause.clone());
+        let (resource, object) = (Arc::clone(resource), Arc::clone(&request.object));
+        let patch = SharedPatch::default();
+        let reference = Arc::new(object.header().reference_in(&resource));
+        let call = Call {
+            runner,
+            deadline: deadline(delivered),
+            cause: ObjectCause { resource, object, patch, detail },
+            request: &request,
+            memo: self.memo_of(&request),
+            logger: Logger::of_object(LoggerKind::Local, reference),
+        };
+        let decision = call.decide(selected, delivered.handler.as_deref(), &cause.warnings).await?;
+        Ok(decision.answer(&review).to_string().into())
+    }
+
+    /// A new object has no memory yet, and may never have one.
+    fn memo_of(&self, request: &Request) -> Memo {
+        let known = (request.operation.as_deref() != Some("CREATE"))
+            .then(|| (self.recall)(request.object.header()))
+            .flatten();
+        known.unwrap_or_else(|| self.memo.detached())
+    }
+}
+
+/// Returns the services without the leader election: standbys answer reviews, too.
+fn standalone(services: &CallServices, clock: Clock) -> Arc<CallServices> {
+    Arc::new(CallServices { leadership: Leadership::new(clock), ..services.clone() })
+}
+
+/// Returns when the response must be sent: before the client stops waiting.
+fn deadline(delivered: &ReviewRequest) -> Instant {
+    let now = Instant::now();
+    let left = delivered.deadline.map_or(TIMEOUT_DEFAULT, |it| it.saturating_duration_since(now));
+    now + left.saturating_sub(left / RESERVE)
+}
+
+/// The calls for one review.
+struct Call<'a> {
+    runner: Runner<'a>,
+    deadline: Instant,
+    cause: ObjectCause,
+    request: &'a Request,
+    memo: Memo,
+    logger: Logger,
+}
+
+impl Call<'_> {
+    async fn decide(
+        &self,
+        handlers: &Selected,
+        id: Option<&str>,
+        warnings: &Warnings,
+    ) -> Result<Decision, ReviewError> {
+        let mut failures = Vec::new();
+        for handler in self.select(handlers, id).await? {
+            let failure = self.run(&handler, warnings).await;
+            failures.extend(failure);
+            self.warn_of_patch(&handler);
+        }
+        let patch = self.cause.patch.take();
+        let operations = self.operations(&patch).await?;
+        Ok(Decision { failures, warnings: warnings.all(), operations })
+    }
+
+    async fn select(&self, handlers: &Selected, id: Option<&str>) -> Result<Selected, ReviewError> {
+        let asker = Asker {
+            scripts: self.runner.scripts,
+            cause: &self.cause,
+            memo: &self.memo,
+            logger: &self.logger,
+            services: self.runner.services,
+        };
+        let request = AdmissionRequest {
+            kind: None,
+            id,
+            operation: self.request.operation.as_deref(),
+            subresource: self.request.subresource.as_deref(),
+        };
+        let subject = Subject { object: &self.request.object, change: None };
+        let mut answers = Answers::default();
+        let selected = asker.decide(&mut answers, |answers| {
+            selection::admission(handlers, &request, &subject, answers)
+        });
+        let selected = timeout_at(self.deadline, selected).await;
+        let late = |_elapsed| ReviewError::Internal("its filters did not return in time".into());
+        selected.map_err(late)?.map_err(|it| ReviewError::Internal(it.to_string()))
+    }
+
+    /// Calls one handler. Returns why the request must be denied.
+    async fn run(&self, handler: &Arc<Handler>, warnings: &Warnings) -> Option<Failure> {
+        let attempt = Try {
+            handler: Arc::clone(handler),
+            retries: 0,
+            started: self.runner.clock.now(),
+            cause: Cause::Object(self.cause.clone()),
+            memo: self.memo.clone(),
+            logger: self.logger.clone(),
+        };
+        let is_stopped = AtomicBool::new(false);
+        let call = |invocation| async {
+            let call = timeout_at(self.deadline, self.runner.scripts.call(invocation));
+            let ended = call.await.unwrap_or_else(|_elapsed| Ended::Raised(late()));
+            is_stopped.store(is_abort(&ended), Ordering::Relaxed);
+            ended
+        };
+        let Outcome { error, .. } = self.runner.run_with(attempt, None, call).await;
+        let failure = error?;
+        if !is_stopped.into_inner() && failure.class != "HandlerTimeoutError" {
+            return Some(failure);
+        }
+        // The details are in the log: they are about the operator, not about the request.
+        let message = format!("the handler {} failed", python_text::quoted(&handler.id));
+        if handler.admission.ignore_failures {
+            // A full list of warnings is not a reason to deny.
+            drop(warnings.add(&format!("{message}, and is ignored")));
+            return None;
+        }
+        Some(Failure { message, ..failure })
+    }
+
+    fn warn_of_patch(&self, handler: &Handler) {
+        let has_patch = self.cause.patch.peek().is_some_and(|it| !it.is_empty());
+        if handler.kind == Kind::Validate && has_patch {
+            let text = format!(
+                "{handler} changes the object, which API servers reject: use kopf.on_mutate instead."
+            );
+            self.logger.log(LogLevel::Warning, &text);
+        }
+    }
+
+    /// Returns the changes of the patch as operations.
+    async fn operations(
+        &self,
+        patch: &Patch,
+    ) -> Result<Vec<json_patch::PatchOperation>, ReviewError> {
+        if patch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let before = self.request.object.body();
+        let mut body = Value::clone(before);
+        patch::apply_merge(&mut body, &patch.merge);
+        for transformation in &patch.transformations {
+            body = self.transformed(body, transformation).await?;
+        }
+        Ok(patch::operations(before, &body))
+    }
+
+    async fn transformed(
+        &self,
+        mut body: Value,
+        transformation: &Transformation,
+    ) -> Result<Value, ReviewError> {
+        match transformation {
+            Transformation::BlockDeletion(finalizer) => patch::block_deletion(&mut body, finalizer),
+            Transformation::AllowDeletion(finalizer) => patch::allow_deletion(&mut body, finalizer),
+            Transformation::Condition(change) => change.apply(&mut body),
+            Transformation::Scripted(function) => {
+                let changed = self.runner.scripts.transform(function.clone(), body);
+                let changed = timeout_at(self.deadline, changed).await;
+                let changed = changed.unwrap_or_else(|_elapsed| Err(late()));
+                return changed.map_err(|raised| {
+                    let message = raised.message;
+                    ReviewError::Internal(format!("a function of patch.fns failed: {message}"))
+                });
+            }
+        }
+        Ok(body)
+    }
+}
+
+fn is_abort(ended: &Ended) -> bool {
+    let Ended::Raised(raised) = ended else { return false };
+    matches!(raised.kind, RaisedKind::Aborted(_))
+}
+
+fn late() -> Raised {
+    let message = "it did not return before the API server stops waiting".to_owned();
+    Raised { kind: RaisedKind::Aborted(None), message, trace: None }
+}

@@ -1,0 +1,203 @@
+//! Reads an `AdmissionReview`: version `v1` or `v1beta1` of `admission.k8s.io`.
+//!
+//! Before: `webhooks/`, or the embedded server. After: `logic/change/selection.rs` chooses the handlers; `response.rs` answers.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::{Map, Value};
+
+use crate::logic::object::{
+    Object, depth,
+    diff::{self, Diff},
+    resource::Resource,
+};
+
+/// One request of an API server.
+#[derive(Clone, Debug)]
+pub struct Review {
+    /// The version and kind of the review, which the response repeats.
+    pub(super) api_version: Value,
+    pub(super) kind: Value,
+    /// `request.uid`, which the response repeats.
+    pub(super) uid: Value,
+    /// The resource of the object.
+    pub resource: ResourceName,
+    request: Map<String, Value>,
+}
+
+/// `request.resource`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceName {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The plural.
+    pub plural: String,
+}
+
+/// What handlers see of a review.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    pub operation: Option<String>,
+    /// The subresource; `None` is the object itself.
+    pub subresource: Option<String>,
+    /// The user who makes the request.
+    pub user_info: Arc<Value>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    /// The options of the request, such as `DeleteOptions`.
+    pub options: Option<Arc<Value>>,
+    /// The object before the request; `None` for new objects.
+    pub old: Option<Arc<Value>>,
+    /// The object as it will be stored; `None` for deletions.
+    pub new: Option<Arc<Value>>,
+    /// The difference between both.
+    pub diff: Arc<Diff>,
+    /// The new object, or the old one in deletions.
+    pub object: Arc<Object>,
+}
+
+/// Why a review cannot be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReviewError {
+    /// The review is incomplete, or not a review at all.
+    Malformed(String),
+    /// No handler selects the resource.
+    UnknownResource(ResourceName),
+    /// The operator cannot answer reviews now.
+    Unavailable(String),
+    /// The operator failed to answer it.
+    Internal(String),
+}
+
+impl Review {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// If it is not JSON, or does not name the resource.
+    pub fn parse(body: &[u8]) -> Result<Self, ReviewError> {
+        let invalid =
+            |it: serde_json::Error| malformed(format!("the body is not valid JSON: {it}"));
+        let review = depth::value(body).map_err(invalid)?;
+        Self::of(review)
+    }
+
+    /// Reads a parsed review.
+    ///
+    /// # Errors
+    /// If it does not name the resource.
+    pub fn of(review: Value) -> Result<Self, ReviewError> {
+        let Value::Object(mut review) = review else {
+            return Err(malformed("the body is not a JSON object"));
+        };
+        let Some(Value::Object(request)) = review.shift_remove("request") else {
+            return Err(malformed("the review has no field `request`"));
+        };
+        let resource = ResourceName::of(&request)?;
+        let field =
+            |name: &str, default: &str| review.get(name).cloned().unwrap_or_else(|| default.into());
+        Ok(Review {
+            api_version: field("apiVersion", "admission.k8s.io/v1"),
+            kind: field("kind", "AdmissionReview"),
+            uid: request.get("uid").cloned().unwrap_or_else(|| "".into()),
+            resource,
+            request,
+        })
+    }
+
+    /// Returns what handlers see.
+    ///
+    /// # Errors
+    /// If the user or both objects are missing.
+    pub fn request(&self) -> Result<Request, ReviewError> {
+        let present = |name: &str| self.request.get(name).filter(|it| !it.is_null());
+        let text = |name: &str| present(name).and_then(Value::as_str).map(str::to_owned);
+        let shared = |name: &str| present(name).cloned().map(Arc::new);
+        let user_info = shared("userInfo")
+            .ok_or_else(|| malformed("User info is missing from the admission request."))?;
+        let (old, new) = (shared("oldObject"), shared("object"));
+        let body = new.as_ref().or(old.as_ref()).ok_or_else(|| {
+            malformed("Either old or new object is missing from the admission request.")
+        })?;
+        if !body.is_object() {
+            return Err(malformed("the object of the admission request is not a JSON object"));
+        }
+        let diff = diff::diff(or_null(old.as_ref()), or_null(new.as_ref()));
+        Ok(Request {
+            operation: text("operation"),
+            subresource: text("subResource"),
+            user_info,
+            dry_run: present("dryRun").is_some_and(crate::logic::text::json::truthy),
+            options: shared("options"),
+            diff: Arc::new(diff),
+            object: Arc::new(Object::from_value(Value::clone(body))),
+            old,
+            new,
+        })
+    }
+}
+
+fn or_null(value: Option<&Arc<Value>>) -> &Value {
+    value.map_or(&Value::Null, |it| &**it)
+}
+
+impl ResourceName {
+    fn of(request: &Map<String, Value>) -> Result<Self, ReviewError> {
+        let field = |name: &str| {
+            let value = request.get("resource").and_then(|it| it.get(name)).and_then(Value::as_str);
+            let problem = || malformed(format!("the request has no field `resource.{name}`"));
+            value.map(str::to_owned).ok_or_else(problem)
+        };
+        let (group, version, plural) = (field("group")?, field("version")?, field("resource")?);
+        Ok(ResourceName { group, version, plural })
+    }
+
+    /// Returns whether this is the name of a resource.
+    pub fn names(&self, resource: &Resource) -> bool {
+        let Resource { group, version, plural, .. } = resource;
+        self.group == *group && self.version == *version && self.plural == *plural
+    }
+}
+
+impl ReviewError {
+    /// Returns the HTTP status of the response.
+    pub fn status(&self) -> u16 {
+        match self {
+            ReviewError::Malformed(_) => 400,
+            ReviewError::UnknownResource(_) => 404,
+            ReviewError::Internal(_) => 500,
+            ReviewError::Unavailable(_) => 503,
+        }
+    }
+}
+
+impl fmt::Display for ReviewError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReviewError::Malformed(text)
+            | ReviewError::Unavailable(text)
+            | ReviewError::Internal(text) => f.write_str(text),
+            ReviewError::UnknownResource(resource) => {
+                write!(f, "The specified resource has no handlers: {resource}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReviewError {}
+
+impl fmt::Display for ResourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.plural, self.version)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        Ok(())
+    }
+}
+
+fn malformed(text: impl Into<String>) -> ReviewError {
+    ReviewError::Malformed(text.into())
+}

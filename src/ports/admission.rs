@@ -1,0 +1,94 @@
+//! The servers that receive reviews of admission webhooks, and the operator that answers them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{BoxFuture, Clock, Cluster};
+use crate::logic::admission::{configuration::ClientConfig, review::ReviewError};
+use crate::settings::Settings;
+use crate::telemetry::Health;
+
+/// The client that sent a review: most often an API server.
+#[derive(Clone, Debug)]
+pub struct ReviewClient {
+    /// The kwarg `headers`.
+    pub headers: Arc<Value>,
+    /// The kwarg `sslpeer`.
+    pub certificate: Arc<Value>,
+}
+
+impl Default for ReviewClient {
+    fn default() -> Self {
+        let empty = Arc::new(Value::Object(serde_json::Map::new()));
+        ReviewClient { headers: Arc::clone(&empty), certificate: empty }
+    }
+}
+
+/// A review as a server has received it.
+#[derive(Clone, Debug)]
+pub struct ReviewRequest {
+    /// The handler that the path names; `None`: all handlers, for clients that do not know them.
+    pub handler: Option<String>,
+    /// The body, JSON.
+    pub body: Bytes,
+    /// Who sent it.
+    pub client: ReviewClient,
+    /// When the client stops waiting, if it said so.
+    pub deadline: Option<Instant>,
+}
+
+/// Answers reviews.
+pub trait Reviewer: Send + Sync + 'static {
+    /// Calls the handlers for a review. Returns the body of the response, JSON.
+    fn review(&self, request: ReviewRequest) -> BoxFuture<'_, Result<Bytes, ReviewError>>;
+}
+
+/// Receives reviews from API servers: over the network, or within the process.
+pub trait WebhookServer: Send + Sync + 'static {
+    /// Returns how the operator must be set up, or why the settings do not permit admission handlers.
+    ///
+    /// # Errors
+    /// If the settings are incomplete.
+    fn setup(&self, settings: &Settings) -> Result<WebhookSetup, String>;
+
+    /// Opens the server.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>>;
+}
+
+/// How the webhooks of an operator are set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookSetup {
+    /// The name of the webhook configurations; `None`: the user writes them.
+    pub managed: Option<String>,
+}
+
+/// What a webhook server works with.
+pub struct WebhookParts {
+    /// Answers the reviews.
+    pub reviewer: Arc<dyn Reviewer>,
+    /// The settings at the start of the server.
+    pub settings: Arc<Settings>,
+    /// The cluster, for certificates that are shared with other replicas.
+    pub cluster: Arc<dyn Cluster>,
+    /// The clock for the lifetimes of certificates.
+    pub clock: Clock,
+    /// Where problems are reported.
+    pub health: Health,
+    /// Ends the server: reviews in progress are answered.
+    pub stop: CancellationToken,
+}
+
+/// A webhook server that is open.
+pub struct RunningServer {
+    /// Serves until the end.
+    pub serving: BoxFuture<'static, ()>,
+    /// How API servers reach it; `None` until that is known.
+    pub client: watch::Receiver<Option<ClientConfig>>,
+}

@@ -1,0 +1,174 @@
+//! Admission in a running operator: starts the webhook server when the first admission handler is declared, and tells it and the
+//! configurations of the cluster which handlers are served.
+//!
+//! After a reload, reviews reach the new handlers before the configurations name them. A handler that is removed is not missed: its
+//! webhook allows every request until its configuration is gone.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::features::admission::{
+    AdmissionHandlers, Configurations, Exit, OperatorReviewer, Wanted,
+};
+use crate::logic::{
+    admission::configuration::{ClientConfig, Rule},
+    change::{registry::Registry, selection::Selected},
+    handlers::handler::Category,
+    object::resource::Resource,
+    replicas::peering::Identity,
+};
+use crate::ports::{Cluster, RunningServer, WebhookParts, WebhookServer};
+use crate::reactor::generation::shared::{OperatorContext, Shared};
+use crate::reactor::{generation::GenerationState, object::memory::Key, observer::Observer};
+use crate::settings::Settings;
+
+/// Why admission handlers cannot be served at all.
+const UNSUPPORTED: &str = "Admission handlers exist, but no admission server is configured in `settings.admission.server`";
+
+/// The admission handlers of an operator and their server.
+pub(super) struct Admission {
+    server: Option<Arc<dyn WebhookServer>>,
+    identity: Identity,
+    /// `None` until the first admission handler is declared.
+    running: Option<Running>,
+}
+
+struct Running {
+    reviewer: Arc<OperatorReviewer>,
+    /// The handlers, for the configurations.
+    rules: watch::Sender<Vec<Rule>>,
+    configuring: JoinSet<()>,
+    serving: JoinSet<()>,
+    /// Ends the writing of configurations, and then the server: reviews are answered until nobody sends them.
+    stop: (CancellationToken, CancellationToken),
+}
+
+impl Admission {
+    pub(super) fn new(server: Option<Arc<dyn WebhookServer>>, identity: Identity) -> Self {
+        Admission { server, identity, running: None }
+    }
+
+    /// Starts the server, if these handlers need one for the first time.
+    ///
+    /// # Errors
+    /// If the settings do not permit it, or if it cannot be opened.
+    pub(super) async fn prepare(
+        &mut self,
+        registry: &Registry,
+        operator: &OperatorContext,
+        (settings, shared): (&Arc<Settings>, &Shared<'_>),
+    ) -> Result<(), String> {
+        if self.running.is_some() || registry.selectors(&[Category::Admission]).is_empty() {
+            return Ok(());
+        }
+        let server = self.server.clone().ok_or(UNSUPPORTED)?;
+        let setup = server.setup(settings)?;
+        let memories = Arc::clone(&shared.memories);
+        memories.lend(&operator.memo);
+        let reviewer = Arc::new(OperatorReviewer {
+            scripts: Arc::clone(&operator.scripts),
+            clock: operator.steady,
+            memo: operator.memo.clone(),
+            recall: Arc::new(move |header| memories.memo(&Key::of(header))),
+            handlers: Mutex::default(),
+        });
+        let stop = (CancellationToken::new(), CancellationToken::new());
+        let parts = WebhookParts {
+            reviewer: Arc::clone(&reviewer) as _,
+            settings: Arc::clone(settings),
+            cluster: Arc::clone(shared.cluster),
+            clock: operator.clock,
+            health: operator.health.clone(),
+            stop: stop.1.clone(),
+        };
+        let RunningServer { serving, client } = server.start(parts).await?;
+        let (rules, received) = watch::channel(Vec::new());
+        let mut running =
+            Running { reviewer, rules, configuring: JoinSet::new(), serving: JoinSet::new(), stop };
+        running.serving.spawn(serving);
+        if let Some(name) = setup.managed {
+            let configurations = Configurations {
+                cluster: Arc::clone(shared.cluster) as Arc<dyn Cluster>,
+                settings: Arc::clone(settings),
+                name,
+                identity: self.identity.process.clone(),
+                leadership: shared.leadership.clone(),
+                pauses: shared.pauses.clone(),
+                health: operator.health.clone(),
+                exit: if settings.leadership.enabled { Exit::Keep } else { Exit::Remove },
+            };
+            let (wanted, receiver) = watch::channel(None);
+            let stop = running.stop.0.clone();
+            running.configuring.spawn(combine((received, client), wanted, stop));
+            running.configuring.spawn(configurations.run(receiver, running.stop.0.clone()));
+        }
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// Serves the handlers of this pass.
+    pub(super) fn update(&self, state: &GenerationState, observer: &Observer<'_>) {
+        let Some(running) = &self.running else { return };
+        let resources = observer.admission();
+        let rules = rules(&state.live.generation.registry, &resources);
+        running.reviewer.serve(AdmissionHandlers {
+            live: Arc::clone(&state.live),
+            execution: state.settings.execution.clone(),
+            resources,
+        });
+        running.rules.send_if_modified(|before| {
+            let is_new = *before != rules;
+            *before = rules;
+            is_new
+        });
+    }
+
+    /// Removes the configurations, then ends the server.
+    pub(super) async fn end(self) {
+        let Some(mut running) = self.running else { return };
+        running.stop.0.cancel();
+        while running.configuring.join_next().await.is_some() {}
+        running.stop.1.cancel();
+        while running.serving.join_next().await.is_some() {}
+    }
+}
+
+/// Returns the handlers in the order of their declaration, each with its resources.
+fn rules(registry: &Registry, resources: &[(Arc<Resource>, Selected)]) -> Vec<Rule> {
+    let handlers = registry.handlers().iter();
+    let handlers = handlers.filter(|it| it.kind.category() == Category::Admission);
+    let rule = |handler: &Arc<_>| {
+        let is_of = |(_, all): &&(_, Selected)| all.iter().any(|it| Arc::ptr_eq(it, handler));
+        let own = resources.iter().filter(is_of).map(|(it, _)| Resource::clone(it));
+        (Arc::clone(handler), own.collect())
+    };
+    handlers.map(rule).collect()
+}
+
+/// Combines the handlers and the place of the server into what the configurations must contain.
+async fn combine(
+    (mut rules, mut client): (watch::Receiver<Vec<Rule>>, watch::Receiver<Option<ClientConfig>>),
+    wanted: watch::Sender<Option<Wanted>>,
+    stop: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            biased; // the end first
+            () = stop.cancelled() => return,
+            changed = rules.changed() => if changed.is_err() { return },
+            changed = client.changed() => if changed.is_err() { return },
+        }
+        let rules = rules.borrow().clone();
+        let client = client.borrow().clone();
+        // The first pass has not come yet, or the server is not ready.
+        let next = client.filter(|_| !rules.is_empty()).map(|client| Wanted { client, rules });
+        wanted.send_if_modified(|before| {
+            let is_new = *before != next;
+            *before = next;
+            is_new
+        });
+    }
+}

@@ -1,0 +1,16 @@
+//! The HTTPS server of admission webhooks: receives reviews from API servers, and hands them to the operator.
+//!
+//! `server.rs` opens the socket and says how API servers reach it; `connection.rs` speaks TLS and HTTP; `tls.rs` holds the present
+//! certificate; `generated.rs`, `files.rs` and `secret.rs` are the places where certificates come from; `peer.rs` describes the
+//! certificates of clients. `local.rs` is the same without a network, for embedded servers.
+
+mod connection;
+mod files;
+mod generated;
+mod local;
+mod peer;
+mod secret;
+mod server;
+mod tls;
+
+pub use self::{local::LocalWebhooks, server::HttpsWebhooks};

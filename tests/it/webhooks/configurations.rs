@@ -1,0 +1,107 @@
+//! The webhook configurations of the cluster.
+
+use kopf::logic::generation::Generation;
+use kopf::ports::Candidate;
+use kopf::reactor::{Failure, Operator};
+use kopf::testing::{Running, run_paused};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{MUTATING, NAME, VALIDATING, local_environment, operator, started};
+
+const BOTH: &str = r#"
+    kopf.on_validate("kopfexamples", { id = "check" }, function(ctx) end)
+    kopf.on_validate("kopfexamples", { id = "kept", persistent = true }, function(ctx) end)
+    kopf.on_mutate("kopfexamples", { id = "change" }, function(ctx) end)
+"#;
+
+fn names(configuration: &Value) -> Vec<&str> {
+    let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+    webhooks.filter_map(|it| it["name"].as_str()).collect()
+}
+
+#[test]
+fn configurations_are_written_at_the_start_and_cleaned_up_at_the_end() {
+    run_paused(async {
+        let (env, local) = local_environment();
+        let running = started(&env, BOTH, &local).await;
+        let validating = env.get(VALIDATING, NAME);
+        assert_eq!(names(&validating), ["check.auto.kopf.dev", "kept.auto.kopf.dev"]);
+        assert_eq!(names(&env.get(MUTATING, NAME)), ["change.auto.kopf.dev"]);
+        running.stop().await;
+        assert_eq!(names(&env.get(VALIDATING, NAME)), ["kept.auto.kopf.dev"]);
+        assert_eq!(names(&env.get(MUTATING, NAME)), [""; 0]);
+    });
+}
+
+#[test]
+fn an_edited_or_deleted_configuration_is_restored() {
+    run_paused(async {
+        let (env, local) = local_environment();
+        let running = started(&env, BOTH, &local).await;
+        env.edit(VALIDATING, NAME, json!({ "webhooks": [] }));
+        env.delete(MUTATING, NAME);
+        env.until(env.start.elapsed().as_secs() + 5).await;
+        assert_eq!(names(&env.get(VALIDATING, NAME)).len(), 2);
+        assert_eq!(names(&env.get(MUTATING, NAME)), ["change.auto.kopf.dev"]);
+        let writes = env.requests("PATCH", "webhookconfigurations").len();
+        env.until(env.start.elapsed().as_secs() + 600).await;
+        assert_eq!(env.requests("PATCH", "webhookconfigurations").len(), writes, "nothing else");
+        running.stop().await;
+    });
+}
+
+#[test]
+fn an_operator_whose_successor_has_started_leaves_the_configurations_alone() {
+    run_paused(async {
+        let (env, local) = local_environment();
+        let first = Operator {
+            identity: kopf::testing::identity("first"),
+            ..operator(&env, BOTH, &local).await
+        };
+        let first = Running::start(first);
+        env.until(5).await;
+        let second = Operator {
+            identity: kopf::testing::identity("second"),
+            ..operator(&env, BOTH, &local).await
+        };
+        let second = Running::start(second);
+        env.until(10).await;
+        first.stop().await;
+        assert_eq!(names(&env.get(VALIDATING, NAME)).len(), 2);
+        second.stop().await;
+        assert_eq!(names(&env.get(VALIDATING, NAME)), ["kept.auto.kopf.dev"]);
+    });
+}
+
+#[test]
+fn a_reload_changes_the_configurations() {
+    run_paused(async {
+        let (env, local) = local_environment();
+        let running =
+            started(&env, r#"kopf.on_create("kopfexamples", function(ctx) end)"#, &local).await;
+        assert!(env.requests("", "webhookconfigurations").is_empty(), "nobody needs them");
+        let next = operator(&env, BOTH, &local).await;
+        let (verdict, answer) = oneshot::channel();
+        let generation = Generation::new(next.registry, None);
+        let withdrawn = CancellationToken::new();
+        let candidate = Candidate { generation, verdict, withdrawn };
+        running.reloads.send(candidate).await.expect("the operator runs");
+        answer.await.expect("an answer").expect("it takes over");
+        env.until(env.start.elapsed().as_secs() + 5).await;
+        assert_eq!(names(&env.get(MUTATING, NAME)), ["change.auto.kopf.dev"]);
+        running.stop().await;
+    });
+}
+
+#[test]
+fn admission_handlers_without_a_server_end_the_operator() {
+    run_paused(async {
+        let (env, local) = local_environment();
+        let without = Operator { webhooks: None, ..operator(&env, BOTH, &local).await };
+        let ended = kopf::reactor::run(without, CancellationToken::new()).await;
+        let Err(Failure::Webhooks(text)) = ended else { panic!("it runs: {ended:?}") };
+        assert!(text.starts_with("Admission handlers exist, but no admission server"), "{text}");
+    });
+}

@@ -1,0 +1,38 @@
+//! The examples of admission, by their own tests.
+
+use std::process::Command;
+
+fn passes(example: &str, language: &str, tests: usize) {
+    let place = format!("examples/{example}");
+    let output = Command::new(env!("CARGO_BIN_EXE_kopf"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_clear()
+        .args(["test", "--crd", "examples/crd.yaml"])
+        .args(["--operator", &format!("{place}/handlers.{language}")])
+        .arg(format!("{place}/tests/handlers_test.{language}"))
+        .output()
+        .expect("the binary runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains(&format!("{tests} tests, all passed")), "{text}");
+}
+
+#[test]
+fn admission_in_lua() {
+    passes("17-admission", "lua", 4);
+}
+
+#[test]
+fn admission_in_rhai() {
+    passes("17-admission", "rhai", 4);
+}
+
+#[test]
+fn policy_in_lua() {
+    passes("policy", "lua", 3);
+}
+
+#[test]
+fn policy_in_rhai() {
+    passes("policy", "rhai", 3);
+}
