@@ -15,6 +15,7 @@ use freeze::FreezeOptions;
 use options::{Note, RunOptions};
 use report::{Exit, Report};
 
+mod after_help;
 pub mod args;
 mod assignment;
 mod check;

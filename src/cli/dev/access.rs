@@ -6,9 +6,8 @@ use kube::Client;
 use serde_json::json;
 
 use super::{
-    NAMESPACE,
     apply::Api,
-    documents::{self, Document, text},
+    documents::{self, Document, NAMESPACE, text},
 };
 use crate::cli::{args::AccessArgs, report::Report};
 use kopf_apiserver::{ApiServer, User};

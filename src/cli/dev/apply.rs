@@ -6,14 +6,12 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
-use super::documents::{Document, text};
+use super::documents::{Document, NAMESPACE, text};
 use crate::cli::report::Report;
 use kopf_apiserver::ApiServer;
 
 /// The field manager for fields from files.
 const MANAGER: &str = "kopf-dev";
-/// The namespace of objects without one; also that of the kubeconfig.
-const NAMESPACE: &str = "default";
 /// Fields that only servers set. Files that were saved from a cluster contain them, but they fit no other object.
 const SERVER_FIELDS: [&str; 7] = [
     "creationTimestamp",

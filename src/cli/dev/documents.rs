@@ -15,6 +15,9 @@ use crate::cli::report::Report;
 /// memory.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
+/// The namespace of objects without one, and of clients that set none.
+pub(in crate::cli) const NAMESPACE: &str = "default";
+
 /// The kind of CRDs.
 pub(in crate::cli) const DEFINITION: &str = "CustomResourceDefinition";
 

@@ -56,10 +56,7 @@ use kopf_apiserver::{
     serve::{self, BindError, Listener},
 };
 
-pub(super) use self::{access::Access, files::Files, options::resolve};
-
-/// The namespace of clients that set none.
-pub(super) const NAMESPACE: &str = "default";
+pub(super) use self::{access::Access, documents::NAMESPACE, files::Files, options::resolve};
 
 /// Runs an operator with its own server. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {

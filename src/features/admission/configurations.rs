@@ -335,7 +335,7 @@ impl<'a> Keeper<'a> {
         };
         tracing::error!(
             target: TARGET,
-            "Cannot clean up {}: {problem}. API servers still call webhooks that nobody answers: remove them with kubectl.",
+            "Cannot clean up {}: {problem}. API servers still call these webhooks, and their requests fail: remove them with kubectl.",
             self.name()
         );
     }

@@ -32,9 +32,9 @@ const COUNTED: &[(&str, &str, usize)] = &[
     ("definition", "CRD", 2),
     ("gives", "returns", 2),
     ("logins", "credentials, authentication", 1),
-    ("nothing", "nil, null, none", 33),
+    ("nothing", "nil, null, none", 32),
     ("tells", "returns, reports", 4),
-    ("text", "string", 27),
+    ("text", "string", 26),
     ("texts", "strings", 1),
     ("the most", "at most", 2),
 ];
