@@ -34,6 +34,7 @@ const UPWARD: &[(&str, &str)] = &[
     ("src/scripting/functions/declaring.rs", "handles"),
     ("src/scripting/functions/kopf.rs", "handles"),
     ("src/scripting/functions/kopf.rs", "surface"),
+    ("src/scripting/functions/posting.rs", "handles"),
     ("src/scripting/functions/names.rs", "surface"),
     ("src/scripting/values/mod.rs", "handles"),
     ("src/scripting/values/stopped.rs", "functions"),
