@@ -36,6 +36,8 @@ const UPWARD: &[(&str, &str)] = &[
     ("src/scripting/functions/kopf.rs", "surface"),
     ("src/scripting/functions/posting.rs", "handles"),
     ("src/scripting/functions/names.rs", "surface"),
+    ("src/scripting/values/errors.rs", "functions"),
+    ("src/scripting/values/errors.rs", "script"),
     ("src/scripting/values/mod.rs", "handles"),
     ("src/scripting/values/stopped.rs", "functions"),
 ];
