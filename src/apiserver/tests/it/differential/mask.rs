@@ -112,7 +112,8 @@ impl Mask {
     /// Lists and bookmarks show the version of the whole server, where others write too.
     fn object(&mut self, fields: &Map<String, Value>) -> Value {
         let list = fields.get("items").is_some_and(Value::is_array)
-            || fields.get("rows").is_some_and(Value::is_array);
+            // A table without rows has null.
+            || fields.get("rows").is_some_and(|it| it.is_array() || it.is_null());
         let bookmark = fields.get("type").is_some_and(|it| it == "BOOKMARK");
         let mut masked = Map::new();
         for (key, value) in fields {
