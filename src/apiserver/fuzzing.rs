@@ -65,7 +65,7 @@ pub fn select(text: &str) {
 /// Decodes a body; the bits of `kind` pick YAML and native kinds.
 pub fn decode(kind: u8, bytes: &[u8]) {
     let content_type = if kind & 1 == 0 { "application/json" } else { "application/yaml" };
-    if let Ok(body) = body::decode(content_type, bytes, expected(kind & 2 != 0)) {
+    if let Ok(body) = body::decode(content_type, bytes, expected(kind & 2 != 0), &mut Vec::new()) {
         finish(true, &body, &object());
         let again = json::parse(body.to_string().as_bytes());
         assert_eq!(again.as_ref(), Ok(&body), "what is written is not what was read");
