@@ -228,6 +228,9 @@ pub struct DevArgs {
     /// Write the kubeconfig to this file; default: a file in the runtime directory of the user
     #[arg(long = "write-kubeconfig", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// The option of `kopf run`; rejected with a hint
+    #[arg(long = "kubeconfig", value_name = "FILE", hide = true)]
+    pub foreign_kubeconfig: Option<PathBuf>,
     /// Disable the controllers of pods, deployments, owned objects and namespaces
     #[arg(long)]
     pub no_controllers: bool,

@@ -53,6 +53,11 @@ pub(in crate::cli) fn resolve(
     lookup: Lookup<'_>,
     config: Option<&Config>,
 ) -> Result<DevOptions, Report> {
+    if args.foreign_kubeconfig.is_some() {
+        let hint = "--write-kubeconfig FILE chooses where its kubeconfig is written; `kopf run --kubeconfig FILE` uses a cluster";
+        return Err(Report::usage("kopf dev has its own API server, so it uses no kubeconfig")
+            .with_hint(hint));
+    }
     let kubeconfig = match args.kubeconfig {
         Some(file) => KubeconfigOption::File(file),
         None => KubeconfigOption::Within(directory(lookup)),

@@ -209,6 +209,18 @@ fn the_kubeconfig_is_where_only_its_user_can_look() {
 }
 
 #[test]
+fn a_kubeconfig_to_use_is_rejected_with_what_to_write_instead() {
+    let typed = ["kopf", "dev", "--kubeconfig", "k"];
+    let Command::Dev(args) = LowArgs::try_parse_from(typed).expect("known options").command else {
+        panic!("another command");
+    };
+    let report = super::resolve(args, &|_| None, None).expect_err("a kubeconfig to use");
+    let text = report.to_string();
+    assert!(text.contains("kopf dev has its own API server"), "{text}");
+    assert!(text.contains("hint: --write-kubeconfig FILE"), "{text}");
+}
+
+#[test]
 fn the_line_for_the_shell_can_be_pasted() {
     assert_eq!(quoted("/run/user/1000/kopf/dev.kubeconfig"), "/run/user/1000/kopf/dev.kubeconfig");
     assert_eq!(quoted("/my files/it's"), r"'/my files/it'\''s'");
