@@ -15,6 +15,7 @@ local function is_known(image)
     end)
 end
 
+---@param ctx kopf.AdmissionCtx
 function known_registries(ctx)
     for _, container in ctx.spec.containers do
         if not is_known(container.image) then
@@ -24,6 +25,7 @@ function known_registries(ctx)
 end
 kopf.on_validate("pods", { operations = { "CREATE", "UPDATE" } }, known_registries)
 
+---@param ctx kopf.AdmissionCtx
 function quota(ctx)
     local team = ctx.labels.team
     if team == nil then
@@ -36,6 +38,7 @@ function quota(ctx)
 end
 kopf.on_validate("pods", { operations = { "CREATE" } }, quota)
 
+---@param ctx kopf.AdmissionCtx
 function default_resources(ctx)
     ctx.patch.fns:append(function(body)
         for _, container in body.spec.containers do

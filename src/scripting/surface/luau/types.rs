@@ -50,6 +50,8 @@ pub(super) fn given(ty: Ty) -> String {
         Ty::Duration => "KopfDuration".into(),
         Ty::Map => "{ [string]: any }".into(),
         Ty::List => "{ any }".into(),
+        // Luau's old solver takes no table of literals for a table of words.
+        Ty::ListOf(Ty::Words(_)) => "{ string }".into(),
         Ty::ListOf(item) => format!("{{ {} }}", given(*item)),
         Ty::Object => "KopfObject".into(),
         Ty::Class(name) => class_name(name),

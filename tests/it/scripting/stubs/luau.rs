@@ -191,7 +191,7 @@ fn typed(script: &str) -> String {
     };
     let said = Regex::new(r"^---@param (\w+) kopf\.(\w+)").expect("a pattern");
     let places = Regex::new(
-        r"kopf\.(?:on\.)?(?<declares>on_\w+|daemon|timer|index|subhandler|register|test|create|update|delete|resume|field|event|startup|cleanup|login|probe)\(|(?<head>(?:local )?\bfunction\b(?<name>\s+[\w.:]+)?)\((?<parameters>[^()]*)\)",
+        r"kopf\.(?:on\.)?(?<declares>on_\w+|daemon|timer|index|subhandler|register|test|create|update|delete|resume|field|event|validate|mutate|startup|cleanup|login|probe)\(|(?<head>(?:local )?\bfunction\b(?<name>\s+[\w.:]+)?)\((?<parameters>[^()]*)\)",
     )
     .expect("a pattern");
     let (mut class, mut comments) = ("Change", Vec::new());
@@ -240,6 +240,7 @@ fn category(declares: &str) -> &'static str {
         "daemon" | "timer" => "Background",
         "index" => "Index",
         "event" => "Event",
+        "validate" | "mutate" => "Admission",
         "startup" | "cleanup" | "login" | "probe" | "test" => "Activity",
         _ => "Change",
     }
