@@ -64,10 +64,8 @@ impl<'de> Visitor<'de> for Equal<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        match self.0 {
-            Value::Object(part) => Fields(part).visit_map(map),
-            _ => found(false),
-        }
+        let Some(part) = self.0.as_object() else { return found(false) };
+        Fields(part).visit_map(map)
     }
 }
 
@@ -107,7 +105,7 @@ impl<'de, 'a> DeserializeSeed<'de> for Key<'a> {
     }
 }
 
-impl<'de, 'a> Visitor<'de> for Key<'a> {
+impl<'a> Visitor<'_> for Key<'a> {
     type Value = Option<&'a Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
