@@ -22,5 +22,6 @@ pub use self::{
 };
 pub use crate::scripting::script::{
     diagnostics::LoadError,
+    kube_calls::{KubeCall, KubeCalls, KubeTarget, kube_calls},
     modules::{Digest, LoadedModule, Modules, shown as shown_module},
 };

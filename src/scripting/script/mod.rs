@@ -3,6 +3,7 @@
 pub(super) mod bounds;
 pub(super) mod diagnostics;
 pub(super) mod fingerprint;
+pub(super) mod kube_calls;
 pub(super) mod modules;
 pub(super) mod running_time;
 
