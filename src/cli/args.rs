@@ -312,6 +312,9 @@ pub struct InstallArgs {
     /// Use the CRDs in this file or directory; default: crd.yaml next to the scripts; repeatable
     #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
     pub definitions: Vec<PathBuf>,
+    /// The number of pods; several elect a leader; default: 2
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..))]
+    pub replicas: u16,
     /// Add a permission, such as get,list:secrets or create:jobs.batch; repeatable
     #[arg(long = "also", value_name = "VERBS:RESOURCE", action = ArgAction::Append)]
     pub also: Vec<String>,
@@ -357,9 +360,6 @@ pub struct ManifestsArgs {
     /// The image of kopf; default: kopf:VERSION
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
-    /// The number of pods; several elect a leader; default: 2
-    #[arg(long, value_name = "NUMBER", default_value_t = 2, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..))]
-    pub replicas: u16,
     /// Write one file per object and a kustomization.yaml to this directory, instead of printing
     #[arg(long, value_name = "DIR")]
     pub kustomize: Option<PathBuf>,

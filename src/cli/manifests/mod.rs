@@ -13,7 +13,7 @@ use self::{scripts::Mounted, workload::Workload};
 use crate::cli::{
     args::ManifestsArgs,
     dev::NAMESPACE,
-    rbac::{self, Account, Needs, Place, Survey, Target},
+    rbac::{self, Account, Needs, Survey},
     report::{Exit, Report},
 };
 use crate::logic::handlers::handler::Category;
@@ -24,12 +24,7 @@ type Document = (String, String);
 /// Prints or writes the manifests.
 pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
     let survey = Survey::of(&args.install)?;
-    let mut needs = Needs::of(&survey, &args.install.also)?;
-    if args.replicas > 1 {
-        let target = Target::new(Place::Own, "coordination.k8s.io", "leases");
-        let verbs = ["get", "create", "update", "patch"];
-        needs.permissions.add(target, &verbs, "leader election");
-    }
+    let mut needs = Needs::of(&survey, &args.install)?;
     if args.image.is_none() {
         needs.warnings.push(format!(
             "The image is {}. Pass --image with the registry of your cluster.",

@@ -31,7 +31,7 @@ impl Workload<'_> {
     /// Returns the objects, each with the stem of its file.
     pub(super) fn objects(&self) -> Vec<(&'static str, Value)> {
         let mut objects = vec![("deployment", self.deployment())];
-        if self.args.replicas > 1 {
+        if self.args.install.replicas > 1 {
             let spec =
                 json!({ "maxUnavailable": 1, "selector": { "matchLabels": self.selector() } });
             objects.push((
@@ -61,9 +61,9 @@ impl Workload<'_> {
 
     fn deployment(&self) -> Value {
         // Two pods that both act would do everything twice; with an election, they may overlap.
-        let strategy = if self.args.replicas > 1 { "RollingUpdate" } else { "Recreate" };
+        let strategy = if self.args.install.replicas > 1 { "RollingUpdate" } else { "Recreate" };
         let spec = json!({
-            "replicas": self.args.replicas,
+            "replicas": self.args.install.replicas,
             "strategy": { "type": strategy },
             "selector": { "matchLabels": self.selector() },
             "template": {
@@ -123,8 +123,10 @@ impl Workload<'_> {
         if !peering.mandatory && !peering.standalone {
             words.push("--standalone".into());
         }
-        if self.args.replicas > 1 {
+        if self.args.install.replicas > 1 {
             words.push("--leader-elect".into());
+            // Operators that share a namespace need different leases.
+            words.push(format!("--lease={}", self.meta["name"].as_str().unwrap_or_default()));
         }
         words.push(format!("--health=:{HEALTH_PORT}"));
         if self.has_webhooks {

@@ -20,7 +20,6 @@ use crate::cli::{
 
 pub(super) use self::{
     needs::Needs,
-    permissions::{Place, Target},
     record::Record,
     roles::{Account, documents},
     survey::Survey,
@@ -35,7 +34,7 @@ const NAME_MAX: usize = 63;
 /// Prints the roles and bindings.
 pub(super) fn generate(args: &InstallArgs) -> Result<Exit, Report> {
     let survey = Survey::of(args)?;
-    let needs = Needs::of(&survey, &args.also)?;
+    let needs = Needs::of(&survey, args)?;
     let (name, namespace) = (name(args, &survey)?, namespace(args)?);
     let account = Account { name: &name, namespace };
     let documents = documents(&needs.permissions, &survey.options.scope, &account);

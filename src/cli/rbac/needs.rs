@@ -6,7 +6,7 @@ use super::{
     permissions::{Permissions, Place, Target},
     survey::Survey,
 };
-use crate::cli::{options::ScopeOption, report::Report};
+use crate::cli::{args::InstallArgs, options::ScopeOption, report::Report};
 use crate::logic::{
     handlers::{
         handler::{Category, Handler},
@@ -44,18 +44,18 @@ pub(in crate::cli) struct Needs {
 }
 
 impl Needs {
-    /// Returns what these scripts need with these options, and permissions that the user adds.
-    pub(in crate::cli) fn of(survey: &Survey, also: &[String]) -> Result<Self, Report> {
+    /// Returns what these scripts need with these options, with the permissions that the user adds.
+    pub(in crate::cli) fn of(survey: &Survey, args: &InstallArgs) -> Result<Self, Report> {
         let mut needs =
             Needs { permissions: Permissions::default(), warnings: survey.warnings.clone() };
-        needs.add_reactor(survey);
+        needs.add_reactor(survey, args.replicas);
         for handler in survey.registry.handlers() {
             needs.add_handler(survey, handler);
         }
         for source in &survey.sources {
             needs.add_script(survey, source);
         }
-        for text in also {
+        for text in &args.also {
             needs.add_given(survey, text)?;
         }
         Ok(needs)
@@ -72,7 +72,7 @@ impl Needs {
     }
 
     /// Adds what every operator with these options does.
-    fn add_reactor(&mut self, survey: &Survey) {
+    fn add_reactor(&mut self, survey: &Survey, replicas: u16) {
         use Place::{Cluster, Own, Served};
         let settings = &survey.options.settings;
         let all = &mut self.permissions;
@@ -87,7 +87,7 @@ impl Needs {
         if settings.posting.enabled {
             add(Served, "", "events", &["create"], "events about objects");
         }
-        if settings.leadership.enabled {
+        if settings.leadership.enabled || replicas > 1 {
             let verbs = &["get", "create", "update", "patch"];
             add(Own, "coordination.k8s.io", "leases", verbs, "leader election");
         }

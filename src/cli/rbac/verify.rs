@@ -33,7 +33,7 @@ struct Line {
 /// Prints which permissions are present. Fails if any is missing.
 pub(in crate::cli) fn verify(args: RbacVerifyArgs) -> Result<Exit, Report> {
     let survey = Survey::of(&args.install)?;
-    let needs = Needs::of(&survey, &args.install.also)?;
+    let needs = Needs::of(&survey, &args.install)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
