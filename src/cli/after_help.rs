@@ -111,7 +111,7 @@ Scripts, namespaces and log options are the same as for `kopf run`, including it
 are served.";
 
 pub(super) const MANIFESTS_AFTER_HELP: &str = "\
-Nothing is sent to a cluster: pass the manifests to `kubectl apply -f -`. Scripts, modules and kopf.yaml become a ConfigMap, which can be \
+No cluster is used: pass the manifests to `kubectl apply -f -`. Scripts, modules and kopf.yaml become a ConfigMap, which can be \
 edited while the operator runs. What cannot be determined is reported as a warning on stderr.
 
 Exit code: 0 if the manifests are complete, 1 if the scripts or CRDs are invalid, 2 if the command line is invalid.

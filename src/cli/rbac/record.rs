@@ -6,10 +6,12 @@ use kopf_apiserver::{ApiServer, User};
 use parking_lot::Mutex;
 
 use super::{
+    account::Account,
+    output::joined,
     permissions::{Permissions, Place, Target},
-    roles::{Account, documents},
+    roles::documents,
 };
-use crate::cli::{dev::NAMESPACE, options::ScopeOption, rbac, report::Report};
+use crate::cli::{dev::NAMESPACE, options::ScopeOption, report::Report};
 
 /// The name of the account in the roles; edit it, or use `kopf rbac generate`.
 const NAME: &str = "my-operator";
@@ -59,16 +61,16 @@ impl Record {
         let used = self.used.lock();
         if used.1 > 0 {
             let problem = "the tests used too many different objects to record all permissions";
-            return Err(Report::failure(problem).with_hint("record fewer tests, with --only TEXT"));
+            return Err(Report::failure(problem).with_hint("record fewer tests, with --only NAME"));
         }
         let account = Account { name: NAME, namespace: NAMESPACE };
         let account_object = format!(
             "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {NAME}\n  namespace: {NAMESPACE}\n"
         );
         let roles = documents(&used.0, &ScopeOption::Cluster, &account);
-        let texts = roles.iter().map(|(_, text)| text.as_str());
-        let text = rbac::joined([account_object.as_str()].into_iter().chain(texts));
-        fs::write(path, text)
+        let yaml = roles.iter().map(|(_, yaml)| yaml.as_str());
+        let yaml = joined([account_object.as_str()].into_iter().chain(yaml));
+        fs::write(path, yaml)
             .map_err(|it| Report::failure(format!("cannot write {}: {it}", path.display())))
     }
 }

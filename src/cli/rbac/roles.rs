@@ -4,17 +4,14 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::permissions::{Permissions, Place, Rule};
+use super::{
+    account::Account,
+    permissions::{Permissions, Place, Rule},
+};
 use crate::cli::options::ScopeOption;
 
 /// Reasons in the comment of one rule; further ones are counted.
 const REASONS_MAX: usize = 6;
-
-/// The operator as roles name it.
-pub(in crate::cli) struct Account<'a> {
-    pub(in crate::cli) name: &'a str,
-    pub(in crate::cli) namespace: &'a str,
-}
 
 /// One role with its binding.
 struct Role<'a> {

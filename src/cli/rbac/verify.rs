@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     needs::Needs,
+    output::{print, warn},
     permissions::{Place, Target},
     survey::Survey,
 };
@@ -43,8 +44,8 @@ pub(in crate::cli) fn verify(args: RbacVerifyArgs) -> Result<Exit, Report> {
     });
     runtime.shutdown_background();
     let lines = lines?;
-    super::warn(&needs.warnings);
-    super::print(&text(&lines));
+    warn(&needs.warnings);
+    print(&text(&lines));
     let is_complete = lines.iter().all(|it| it.is_present);
     Ok(if is_complete { Exit::Success } else { Exit::Failure })
 }
@@ -156,7 +157,7 @@ async fn is_allowed(
     let answer = cluster.ask(demand).await;
     let answer = answer.map_err(|it| Report::failure(format!("cannot ask the server: {it}")))?;
     let answer: Value = serde_json::from_slice(&answer).map_err(|it| {
-        Report::failure(format!("the answer of the server is not understood: {it}"))
+        Report::failure(format!("the response of the server is not understood: {it}"))
     })?;
     let allowed = answer.pointer("/status/allowed").and_then(Value::as_bool);
     Ok(allowed.unwrap_or_default())
