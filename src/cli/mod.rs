@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
         Command::Init(args) => init::run(&args),
         Command::Manifests(args) => manifests::run(&args),
         Command::Rbac(args::RbacCommand::Generate(args)) => rbac::generate(&args),
-        Command::Rbac(args::RbacCommand::Verify(args)) => rbac::verify(args),
+        Command::Rbac(args::RbacCommand::Verify(args)) => rbac::verify(&args),
         Command::Docs(args) => docs::run(&args),
         Command::Stubs(args) => stubs::run(&args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),

@@ -118,7 +118,7 @@ impl Needs {
             Category::Changing | Category::Spawning => true,
             Category::Watching => mentions_patch(survey, handler),
             Category::Indexing => false,
-            _ => return,
+            Category::Activity | Category::Admission => return,
         };
         for resource in survey.resources_of(handler) {
             let verbs: &[&str] =

@@ -40,6 +40,9 @@ pub(in crate::cli) struct Grounds {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Permissions(BTreeMap<Target, Grounds>);
 
+/// What the resources of one rule share: their group, verbs and reasons.
+type RuleKey<'a> = (&'a str, Vec<&'a str>, &'a BTreeSet<String>);
+
 /// A rule of a role, and why it is needed.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cli) struct Rule {
@@ -72,7 +75,9 @@ impl Permissions {
     /// Adds verbs of a target.
     pub(in crate::cli) fn add(&mut self, target: Target, verbs: &[&str], reason: &str) {
         let grounds = self.0.entry(target).or_default();
-        verbs.iter().for_each(|it| grounds.add(it));
+        for verb in verbs {
+            grounds.add(verb);
+        }
         grounds.reasons.insert(reason.to_owned());
     }
 
@@ -90,7 +95,7 @@ impl Permissions {
             sum.others.extend(grounds.others.iter().cloned());
             sum.reasons.extend(grounds.reasons.iter().cloned());
         }
-        let mut rules: BTreeMap<(&str, Vec<&str>, &BTreeSet<String>), Vec<&str>> = BTreeMap::new();
+        let mut rules: BTreeMap<RuleKey<'_>, Vec<&str>> = BTreeMap::new();
         for ((group, resource), grounds) in &all {
             let key = (*group, grounds.verbs(), &grounds.reasons);
             rules.entry(key).or_default().push(resource);

@@ -32,15 +32,15 @@ struct Line {
 }
 
 /// Prints which permissions are present. Fails if any is missing.
-pub(in crate::cli) fn verify(args: RbacVerifyArgs) -> Result<Exit, Report> {
+pub(in crate::cli) fn verify(args: &RbacVerifyArgs) -> Result<Exit, Report> {
     let survey = Survey::of(&args.install)?;
     let needs = Needs::of(&survey, &args.install)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let lines = runtime.block_on(async {
-        let cluster = connect(&args).await?;
-        lines(&cluster, &needs, &namespaces(&survey, &args)).await
+        let cluster = connect(args).await?;
+        lines(&cluster, &needs, &namespaces(&survey, args)).await
     });
     runtime.shutdown_background();
     let lines = lines?;

@@ -89,8 +89,7 @@ impl<'a> Reader<'a> {
     /// Binds names to the objects, calls and names that are assigned to them.
     fn bind(&mut self) {
         let mut function = None;
-        for at in 0..self.tokens.len() {
-            let token = self.tokens[at];
+        for (at, token) in self.tokens.iter().enumerate() {
             if token.is("function") || token.is("fn") {
                 function = self.name(at + 1).or(function);
             }
@@ -167,8 +166,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         let (mut depth, mut found) = (0_usize, BTreeMap::new());
-        for inner in at..self.tokens.len() {
-            let token = self.tokens[inner];
+        for (inner, token) in self.tokens.iter().enumerate().skip(at) {
             if token.is_one_of(&["{", "#{", "(", "["]) {
                 depth += 1;
             } else if token.is_one_of(&["}", ")", "]"]) {
@@ -231,8 +229,7 @@ impl<'a> Reader<'a> {
     /// Returns an option of the call whose arguments begin here.
     fn option_of(&self, at: usize, option: &str) -> Option<&'a str> {
         let mut depth = 0_usize;
-        for inner in at..self.tokens.len() {
-            let token = self.tokens[inner];
+        for (inner, token) in self.tokens.iter().enumerate().skip(at) {
             if token.is_one_of(&["{", "#{", "(", "["]) {
                 depth += 1;
             } else if token.is_one_of(&["}", ")", "]"]) {
