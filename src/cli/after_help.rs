@@ -109,3 +109,28 @@ KUBECONFIG that is printed at the start. If no CRD exists for a kind that handle
 
 Scripts, namespaces and log options are the same as for `kopf run`, including its environment variables; without -n, all namespaces \
 are served.";
+
+pub(super) const MANIFESTS_AFTER_HELP: &str = "\
+No cluster is used: pass the manifests to `kubectl apply -f -`. Scripts, modules and kopf.yaml become a ConfigMap, which can be \
+edited while the operator runs. What cannot be determined is reported as a warning on stderr.
+
+Exit code: 0 if the manifests are complete, 1 if the scripts or CRDs are invalid, 2 if the command line is invalid.
+
+Examples:
+  kopf manifests --namespace ops | kubectl apply -f -
+  kopf manifests handlers/ --image registry.example.com/kopf:0.1.0 --kustomize deploy/";
+
+pub(super) const RBAC_GENERATE_AFTER_HELP: &str = "\
+Each rule has a comment that says what needs it. Calls of kube.* whose kind is not known before the call are reported as warnings; add \
+their permissions with --also, or record those that tests use with `kopf test --record-rbac FILE`.
+
+Examples:
+  kopf rbac generate --namespace ops > deploy/rbac.yaml
+  kopf rbac generate -n team-a -n team-b --also get:secrets";
+
+pub(super) const RBAC_VERIFY_AFTER_HELP: &str = "\
+Exit code: 0 if no permission is missing, 1 if any is, 2 if the command line is invalid.
+
+Examples:
+  kopf rbac verify -f deploy/
+  kopf rbac verify --cluster --as system:serviceaccount:ops:my-operator";

@@ -6,7 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::after_help::{
     CHECK_AFTER_HELP, COMPLETIONS_AFTER_HELP, DEV_AFTER_HELP, DOCS_AFTER_HELP, FREEZE_AFTER_HELP,
-    INIT_AFTER_HELP, RESUME_AFTER_HELP, RUN_AFTER_HELP, STUBS_AFTER_HELP, TEST_AFTER_HELP,
+    INIT_AFTER_HELP, MANIFESTS_AFTER_HELP, RBAC_GENERATE_AFTER_HELP, RBAC_VERIFY_AFTER_HELP,
+    RESUME_AFTER_HELP, RUN_AFTER_HELP, STUBS_AFTER_HELP, TEST_AFTER_HELP,
 };
 
 /// Runs Kubernetes operators written as Lua or Rhai scripts.
@@ -36,6 +37,12 @@ pub enum Command {
     /// Write type definitions, with which editors complete, document and check scripts
     #[command(after_help = STUBS_AFTER_HELP)]
     Stubs(StubsArgs),
+    /// Print the manifests of an operator: CRDs, service account, least permissions, scripts, Deployment
+    #[command(after_help = MANIFESTS_AFTER_HELP)]
+    Manifests(ManifestsArgs),
+    /// Print the permissions that an operator needs, or compare them with those that it has
+    #[command(subcommand)]
+    Rbac(RbacCommand),
     /// Create a new operator: handlers, tests, a CRD, an object, editor settings
     #[command(after_help = INIT_AFTER_HELP)]
     Init(InitArgs),
@@ -273,6 +280,91 @@ impl TermArgs {
     }
 }
 
+/// `kopf rbac`
+#[derive(Debug, Subcommand)]
+pub enum RbacCommand {
+    /// Print the least roles for an operator: what its handlers, its options and its calls of kube.* need
+    #[command(after_help = RBAC_GENERATE_AFTER_HELP)]
+    Generate(InstallArgs),
+    /// Compare the permissions that an operator needs with those of manifests or of a cluster
+    #[command(after_help = RBAC_VERIFY_AFTER_HELP)]
+    Verify(RbacVerifyArgs),
+}
+
+/// How an operator is installed.
+#[derive(Clone, Debug, Default, Args)]
+pub struct InstallArgs {
+    /// Script files (.lua, .rhai), or directories of scripts; default: handlers.lua, handlers.rhai or handlers/
+    #[arg(value_name = "PATHS")]
+    pub paths: Vec<PathBuf>,
+    /// Serve all namespaces and cluster-scoped resources (default)
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// Serve only the namespaces with this name or glob pattern: the permissions are limited to them; repeatable
+    #[arg(short = 'n', long = "serve", value_name = "PATTERN", action = ArgAction::Append)]
+    pub served: Vec<String>,
+    /// The namespace in which the operator runs; default: default
+    #[arg(long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// The name of the operator; default: that of the directory of the scripts
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Use the CRDs in this file or directory; default: crd.yaml next to the scripts; repeatable
+    #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
+    pub definitions: Vec<PathBuf>,
+    /// The number of pods; several elect a leader; default: 2
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..))]
+    pub replicas: u16,
+    /// Add a permission, such as get,list:secrets or create:jobs.batch; repeatable
+    #[arg(long = "also", value_name = "VERBS:RESOURCE", action = ArgAction::Append)]
+    pub also: Vec<String>,
+    /// Settings and permissions of scripts.
+    #[command(flatten)]
+    pub terms: TermArgs,
+}
+
+impl InstallArgs {
+    /// Returns the arguments of a run of this operator.
+    pub fn to_run(&self) -> RunArgs {
+        RunArgs {
+            all_namespaces: self.all_namespaces || self.served.is_empty(),
+            namespaces: self.served.clone(),
+            ..self.terms.clone().of_run(self.paths.clone())
+        }
+    }
+}
+
+/// `kopf rbac verify`
+#[derive(Debug, Default, Args)]
+pub struct RbacVerifyArgs {
+    /// The operator.
+    #[command(flatten)]
+    pub install: InstallArgs,
+    /// Compare with the roles and bindings in this file or directory; repeatable
+    #[arg(short, long = "file", value_name = "FILE", action = ArgAction::Append, required_unless_present = "is_live", conflicts_with = "is_live")]
+    pub files: Vec<PathBuf>,
+    /// Ask the cluster what the current user may do
+    #[arg(long = "cluster")]
+    pub is_live: bool,
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// `kopf manifests`
+#[derive(Debug, Default, Args)]
+pub struct ManifestsArgs {
+    /// The operator.
+    #[command(flatten)]
+    pub install: InstallArgs,
+    /// The image of kopf; default: kopf:VERSION
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// Write one file per object and a kustomization.yaml to this directory, instead of printing
+    #[arg(long, value_name = "DIR")]
+    pub kustomize: Option<PathBuf>,
+}
+
 /// `kopf check`
 #[derive(Debug, Default, Args)]
 pub struct CheckArgs {
@@ -308,6 +400,9 @@ pub struct TestArgs {
     /// Show the verbose operator log of each test
     #[arg(short, long)]
     pub verbose: bool,
+    /// Write the permissions that the operator has used in the tests to this file, as roles
+    #[arg(long, value_name = "FILE")]
+    pub record_rbac: Option<PathBuf>,
     /// Settings and permissions.
     #[command(flatten)]
     pub terms: TermArgs,

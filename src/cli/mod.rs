@@ -29,8 +29,10 @@ mod health_server;
 mod identity;
 mod init;
 pub mod logging;
+mod manifests;
 mod memory_trim;
 pub mod options;
+mod rbac;
 pub mod report;
 mod run;
 mod scripts;
@@ -51,6 +53,9 @@ pub fn main() -> ExitCode {
         Command::Check(args) => start_check(args),
         Command::Test(args) => start_test(&args),
         Command::Init(args) => init::run(&args),
+        Command::Manifests(args) => manifests::run(&args),
+        Command::Rbac(args::RbacCommand::Generate(args)) => rbac::generate(&args),
+        Command::Rbac(args::RbacCommand::Verify(args)) => rbac::verify(&args),
         Command::Docs(args) => docs::run(&args),
         Command::Stubs(args) => stubs::run(&args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),

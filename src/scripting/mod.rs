@@ -21,4 +21,7 @@ pub use self::{
     terms::{Placement, Terms},
     values::diagnostics::LoadError,
 };
-pub use crate::scripting::script::modules::{Digest, LoadedModule, Modules, shown as shown_module};
+pub use crate::scripting::script::{
+    kube_calls::{KubeCall, KubeCalls, KubeTarget, kube_calls},
+    modules::{Digest, LoadedModule, Modules, shown as shown_module},
+};

@@ -77,6 +77,11 @@ impl Files {
         Ok(())
     }
 
+    /// Returns the objects of all files.
+    pub(in crate::cli) fn into_objects(self) -> Vec<serde_json::Value> {
+        self.documents.into_iter().map(|it| it.object).collect()
+    }
+
     /// Returns the objects of all files at the start.
     pub(super) fn documents(&self) -> &[Document] {
         &self.documents

@@ -56,7 +56,12 @@ use kopf_apiserver::{
     serve::{self, BindError, Listener},
 };
 
-pub(super) use self::{access::Access, documents::NAMESPACE, files::Files, options::resolve};
+pub(super) use self::{
+    access::{Access, client},
+    documents::NAMESPACE,
+    files::Files,
+    options::resolve,
+};
 
 /// Runs an operator with its own server. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
@@ -155,7 +160,7 @@ fn scope(option: &ScopeOption) -> Scope {
 pub(super) fn connect(server: ApiServer, user: Option<&User>) -> Connect {
     let user = user.cloned();
     Box::new(move |Connecting { settings, login }| {
-        let client = access::client(server.clone(), user.as_ref());
+        let client = client(server.clone(), user.as_ref());
         Box::pin(async move {
             if login.is_some() {
                 tracing::info!(
@@ -251,6 +256,21 @@ pub(super) async fn fill(
     }
     let resources = choose(first, &known(&cluster).await?).await;
     Ok(Filled { applied, made_up, resources })
+}
+
+/// The resources of a cluster with the CRDs of an operator.
+pub(super) struct Kinds {
+    pub(super) known: Vec<Resource>,
+    /// The names of resources whose group nothing says.
+    pub(super) assumed: Vec<String>,
+}
+
+/// Returns the resources that the handlers of scripts can have, without a cluster.
+pub(super) async fn kinds_for(first: &First, files: &Files) -> Result<Kinds, Report> {
+    let server = ApiServer::builder().cluster(true).build();
+    let filled = fill(&server, first, files).await?;
+    let assumed = filled.made_up.iter().filter(|it| !it.has_group).map(kinds::Definition::name);
+    Ok(Kinds { known: known(&cluster(&server)).await?, assumed: assumed.collect() })
 }
 
 fn cluster(server: &ApiServer) -> KubeCluster {

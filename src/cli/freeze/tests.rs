@@ -27,6 +27,8 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Stubs(_)
         | Command::Init(_)
         | Command::Docs(_)
+        | Command::Manifests(_)
+        | Command::Rbac(_)
         | Command::Completions(_) => {
             panic!("another command")
         }

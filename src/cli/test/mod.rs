@@ -19,6 +19,7 @@ use crate::cli::{
     args::{RunArgs, TestArgs},
     dev,
     options::{RunOptions, Verbosity},
+    rbac::Record,
     report::{Exit, Report},
     scripts::Read,
 };
@@ -39,8 +40,12 @@ struct Counts {
 pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report> {
     let mut counts = Counts::default();
     let access = dev::Access::resolve(&args.access)?;
+    let record = Record::default();
     for suite in suites::find(args)? {
-        run_suite((args, &access), &suite, resolve, &mut counts)?;
+        run_suite((args, &access, &record), &suite, resolve, &mut counts)?;
+    }
+    if let Some(path) = &args.record_rbac {
+        record.write(path)?;
     }
     let Counts { passed, failed } = counts;
     if passed + failed == 0 {
@@ -61,7 +66,7 @@ pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report>
 }
 
 fn run_suite(
-    (args, access): (&TestArgs, &dev::Access),
+    (args, access, record): (&TestArgs, &dev::Access, &Record),
     suite: &Suite,
     resolve: Resolve<'_>,
     counts: &mut Counts,
@@ -73,7 +78,7 @@ fn run_suite(
     let files = dev::Files::read(&suite.definitions, &args.objects)?;
     let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
     for source in sources {
-        let file = TestFile { options: &options, access, files: &files, test: &source };
+        let file = TestFile { options: &options, access, record, files: &files, test: &source };
         let names = match on_virtual_time(file.names())? {
             Ok(names) => names,
             Err(report) => {

@@ -14,6 +14,7 @@ use crate::call::{
 use crate::cli::{
     dev, identity, logging,
     options::RunOptions,
+    rbac::Record,
     report::Report,
     scripts::{self, Read},
 };
@@ -52,6 +53,8 @@ pub(super) struct TestFile<'a> {
     pub(super) options: &'a RunOptions,
     /// The permissions of the operator. The test itself may do everything.
     pub(super) access: &'a dev::Access,
+    /// The permissions that operators have used.
+    pub(super) record: &'a Record,
     /// CRDs and objects that exist before the test.
     pub(super) files: &'a dev::Files,
     /// The script with the tests.
@@ -109,6 +112,7 @@ impl TestFile<'_> {
         let terms = self.terms(clock);
         let first = Read::files(self.options)?.load(terms.clone(), false).await?;
         dev::fill(&server, &first, self.files).await?;
+        let user = self.access.user().unwrap_or(self.record.user());
         let (stop, health) = (CancellationToken::new(), Health::default());
         let operator = Operator {
             scripts: first.host,
@@ -117,7 +121,7 @@ impl TestFile<'_> {
             clock,
             scope: Scope::Cluster,
             lifecycle: Lifecycle::default(),
-            connect: dev::connect(server.clone(), self.access.user()),
+            connect: dev::connect(server.clone(), Some(user)),
             health: health.clone(),
             liveness: None,
             identity: identity::of_operator(clock),
@@ -139,6 +143,7 @@ impl TestFile<'_> {
         // A failure during clean-up is only logged: the test is over.
         let _in_time = time::timeout(END_MAX, operating).await.is_ok();
         tasks.shutdown().await;
+        self.record.add(&server, user);
         Ok(verdict)
     }
 

@@ -14,6 +14,7 @@ impl Directory {
     pub(super) fn with(test: &str, files: &[(&str, &str)]) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-check-{}-{test}", std::process::id()));
         fs::remove_dir_all(&path).ok();
+        fs::create_dir_all(&path).expect("a directory");
         for (name, content) in files {
             let file = path.join(name);
             fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
@@ -33,6 +34,14 @@ impl Directory {
             .expect("the binary runs");
         let code = output.status.code().expect("an exit code");
         (code, text(&output.stdout), text(&output.stderr))
+    }
+
+    pub(super) fn write(&self, name: &str, content: &str) {
+        fs::write(self.0.join(name), content).expect("a file");
+    }
+
+    pub(super) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).expect("a file")
     }
 
     fn check(&self, args: &[&str]) -> (i32, String, String) {

@@ -51,15 +51,20 @@ async fn the_rule_that_is_named_to_a_service_account_is_the_one_it_lacks() {
 }
 
 /// A service account with a kubeconfig of its own, which goes with the test.
-struct Account<'a> {
+pub(super) struct Account<'a> {
     namespace: &'a Namespace,
-    kubeconfig: PathBuf,
+    pub(super) kubeconfig: PathBuf,
 }
 
 impl<'a> Account<'a> {
     async fn create(namespace: &'a Namespace) -> Self {
         namespace.kubectl(&["create", "serviceaccount", NAME]).await;
-        let path = format!("/api/v1/namespaces/{}/serviceaccounts/{NAME}/token", namespace.name);
+        Account::of(namespace, NAME).await
+    }
+
+    /// A kubeconfig for a service account that is there.
+    pub(super) async fn of(namespace: &'a Namespace, name: &str) -> Self {
+        let path = format!("/api/v1/namespaces/{}/serviceaccounts/{name}/token", namespace.name);
         let request =
             json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {} });
         let request = request.to_string();
@@ -70,8 +75,10 @@ impl<'a> Account<'a> {
         let text = fs::read_to_string(namespace.kubeconfig()).expect("the kubeconfig");
         let mut config: Value = serde_saphyr::from_str(&text).expect("YAML");
         let current = config["current-context"].clone();
-        let contexts = config["contexts"].as_array().expect("contexts");
-        let context = contexts.iter().find(|it| it["name"] == current).expect("the context");
+        let contexts = config["contexts"].as_array_mut().expect("contexts");
+        let context = contexts.iter_mut().find(|it| it["name"] == current).expect("the context");
+        // As in a pod of this account.
+        context["context"]["namespace"] = json!(namespace.name);
         let user = context["context"]["user"].clone();
         config["users"] = json!([{ "name": user, "user": { "token": token } }]);
         let file = format!("{}-{}", namespace.name, std::process::id());

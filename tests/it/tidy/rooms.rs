@@ -47,7 +47,7 @@ const SLACK: usize = 200;
 /// by a cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 1900),
-    ("cli", 7300),
+    ("cli", 8800),
     ("cluster", 4000),
     ("features", 100),
     ("features/admission", 800),
@@ -84,7 +84,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/host", 600),
     ("scripting/lua", 4600),
     ("scripting/rhai", 5700),
-    ("scripting/script", 2300),
+    ("scripting/script", 2700),
     ("scripting/surface", 2800),
     ("scripting/values", 1500),
     ("settings", 700),

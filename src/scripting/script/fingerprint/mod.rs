@@ -25,7 +25,10 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-pub(in crate::scripting) use self::declaration::Part;
+pub(in crate::scripting) use self::{
+    declaration::Part,
+    scan::{Kind, Token},
+};
 use self::{
     facts::{Facts, Mention},
     statements::Statement,
@@ -261,9 +264,14 @@ impl Statement<'_> {
 
 /// How many words and symbols a text has; `None` if it is not understood.
 pub(in crate::scripting) fn tokens(language: Language, text: &str) -> Option<usize> {
+    lex(language, text).map(|it| it.len())
+}
+
+/// The words and symbols of a text; `None` if it is not understood.
+pub(in crate::scripting) fn lex(language: Language, text: &str) -> Option<Vec<Token<'_>>> {
     match language {
-        Language::Lua => lua::lex(text).map(|it| it.len()),
-        Language::Rhai => rhai::lex(text).map(|it| it.len()),
+        Language::Lua => lua::lex(text),
+        Language::Rhai => rhai::lex(text),
     }
 }
 

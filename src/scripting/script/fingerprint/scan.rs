@@ -2,7 +2,7 @@
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(in crate::scripting) enum Kind {
     Name,
     Keyword,
     Number,
@@ -13,13 +13,13 @@ pub(super) enum Kind {
 
 /// A token. Comments and white space are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
-    pub(super) text: &'a str,
+pub(in crate::scripting) struct Token<'a> {
+    pub(in crate::scripting) kind: Kind,
+    pub(in crate::scripting) text: &'a str,
     /// Where it begins, from 1.
-    pub(super) line: u32,
+    pub(in crate::scripting) line: u32,
     /// Where it ends: strings can be long.
-    pub(super) last_line: u32,
+    pub(in crate::scripting) last_line: u32,
 }
 
 /// Opens an expression inside a string; closed by [`TEXT_GOES_ON`].
@@ -29,12 +29,12 @@ pub(super) const TEXT_GOES_ON: &str = "}$";
 
 impl Token<'_> {
     /// Whether it is this symbol or this keyword.
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(in crate::scripting) fn is(&self, text: &str) -> bool {
         matches!(self.kind, Kind::Symbol | Kind::Keyword) && self.text == text
     }
 
     /// Whether it is one of these symbols or keywords.
-    pub(super) fn is_one_of(&self, texts: &[&str]) -> bool {
+    pub(in crate::scripting) fn is_one_of(&self, texts: &[&str]) -> bool {
         texts.iter().any(|it| self.is(it))
     }
 }

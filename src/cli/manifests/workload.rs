@@ -1,0 +1,152 @@
+//! The Deployment and what belongs to it.
+
+use serde_json::{Value, json};
+
+use super::scripts::Mounted;
+use crate::cli::{args::ManifestsArgs, options::ScopeOption, rbac::Survey};
+
+/// The port of probes and metrics.
+const HEALTH_PORT: u16 = 8081;
+/// The port of admission webhooks.
+const WEBHOOK_PORT: u16 = 9443;
+/// The user of the image.
+const USER: u32 = 65532;
+
+/// The operator in the cluster.
+pub(super) struct Workload<'a> {
+    pub(super) args: &'a ManifestsArgs,
+    pub(super) survey: &'a Survey,
+    pub(super) mounted: &'a Mounted,
+    /// The metadata of its objects.
+    pub(super) meta: &'a Value,
+    pub(super) has_webhooks: bool,
+}
+
+/// Returns the image of the operator.
+pub(super) fn image(args: &ManifestsArgs) -> String {
+    args.image.clone().unwrap_or_else(|| format!("kopf:{}", env!("CARGO_PKG_VERSION")))
+}
+
+impl Workload<'_> {
+    /// Returns the objects, each with the stem of its file.
+    pub(super) fn objects(&self) -> Vec<(&'static str, Value)> {
+        let mut objects = vec![("deployment", self.deployment())];
+        if self.args.install.replicas > 1 {
+            let spec =
+                json!({ "maxUnavailable": 1, "selector": { "matchLabels": self.selector() } });
+            objects.push((
+                "poddisruptionbudget",
+                self.object("policy/v1", "PodDisruptionBudget", &spec),
+            ));
+        }
+        if self.has_webhooks {
+            let port = json!({ "name": "webhooks", "port": 443, "targetPort": "webhooks" });
+            let spec = json!({
+                "ipFamilyPolicy": "PreferDualStack",
+                "selector": self.selector(),
+                "ports": [port],
+            });
+            objects.push(("service", self.object("v1", "Service", &spec)));
+        }
+        objects
+    }
+
+    fn object(&self, api_version: &str, kind: &str, spec: &Value) -> Value {
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": self.meta, "spec": spec })
+    }
+
+    fn selector(&self) -> Value {
+        json!({ "app.kubernetes.io/name": self.meta["name"] })
+    }
+
+    fn deployment(&self) -> Value {
+        // Two pods that both act would do everything twice; with an election, they may overlap.
+        let strategy = if self.args.install.replicas > 1 { "RollingUpdate" } else { "Recreate" };
+        let spec = json!({
+            "replicas": self.args.install.replicas,
+            "strategy": { "type": strategy },
+            "selector": { "matchLabels": self.selector() },
+            "template": {
+                "metadata": { "labels": self.meta["labels"] },
+                "spec": {
+                    "serviceAccountName": self.meta["name"],
+                    "securityContext": {
+                        "runAsNonRoot": true,
+                        "runAsUser": USER,
+                        "runAsGroup": USER,
+                        "seccompProfile": { "type": "RuntimeDefault" },
+                    },
+                    "containers": [self.container()],
+                    "volumes": [self.mounted.volume(&self.meta["name"])],
+                },
+            },
+        });
+        self.object("apps/v1", "Deployment", &spec)
+    }
+
+    fn container(&self) -> Value {
+        let mut ports = vec![json!({ "name": "health", "containerPort": HEALTH_PORT })];
+        if self.has_webhooks {
+            ports.push(json!({ "name": "webhooks", "containerPort": WEBHOOK_PORT }));
+        }
+        let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "health" } });
+        json!({
+            "name": "kopf",
+            "image": image(self.args),
+            "args": self.command_line(),
+            "ports": ports,
+            "livenessProbe": probe("/livez"),
+            "readinessProbe": probe("/readyz"),
+            "resources": {
+                "requests": { "cpu": "10m", "memory": "32Mi" },
+                "limits": { "memory": "256Mi" },
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": { "drop": ["ALL"] },
+            },
+            "volumeMounts": [Mounted::mount()],
+        })
+    }
+
+    /// Returns the arguments of the container.
+    fn command_line(&self) -> Vec<String> {
+        let mut words = vec!["run".to_owned()];
+        match &self.survey.options.scope {
+            ScopeOption::Cluster | ScopeOption::Unsaid => words.push("--all-namespaces".into()),
+            ScopeOption::Namespaces(patterns) => {
+                words.extend(patterns.iter().map(|it| format!("--namespace={it}")));
+            }
+        }
+        let peering = &self.survey.options.settings.peering;
+        if !peering.mandatory && !peering.standalone {
+            words.push("--standalone".into());
+        }
+        if self.args.install.replicas > 1 {
+            words.push("--leader-elect".into());
+            // Operators that share a namespace need different leases.
+            words.push(format!("--lease={}", self.meta["name"].as_str().unwrap_or_default()));
+        }
+        words.push(format!("--health=:{HEALTH_PORT}"));
+        if self.has_webhooks {
+            let part = |key: &str| self.meta[key].as_str().unwrap_or_default().to_owned();
+            words.push(format!("--webhook-service={}/{}", part("namespace"), part("name")));
+        }
+        let terms = &self.args.install.terms;
+        let repeated = [
+            ("set", &terms.settings),
+            ("allow-net", &terms.grants.allow_net),
+            ("allow-env", &terms.grants.allow_env),
+            ("allow-read", &terms.grants.allow_read),
+        ];
+        for (option, values) in repeated {
+            words.extend(values.iter().map(|it| format!("--{option}={it}")));
+        }
+        if self.mounted.has_configuration {
+            words.push(format!("--config={}", Mounted::configuration()));
+        }
+        words.extend(self.mounted.paths.iter().cloned());
+        words
+    }
+}

@@ -1,0 +1,40 @@
+//! `kopf rbac`: the permissions that an operator needs.
+//!
+//! `survey.rs` loads the scripts and the kinds that exist for them; `needs.rs` knows what the operator and the functions of `kube` do;
+//! `permissions.rs` and `roles.rs` turn this into rules; `verify.rs` asks a server whether it grants them.
+
+mod account;
+mod needs;
+mod output;
+mod permissions;
+mod record;
+mod roles;
+mod survey;
+mod verify;
+
+use crate::cli::{
+    args::InstallArgs,
+    report::{Exit, Report},
+};
+
+pub(super) use self::{
+    account::{Account, name, namespace},
+    needs::Needs,
+    output::{joined, print, warn},
+    record::Record,
+    roles::documents,
+    survey::Survey,
+    verify::verify,
+};
+
+/// Prints the roles and bindings.
+pub(super) fn generate(args: &InstallArgs) -> Result<Exit, Report> {
+    let survey = Survey::of(args)?;
+    let needs = Needs::of(&survey, args)?;
+    let (name, namespace) = (name(args, &survey)?, namespace(args)?);
+    let account = Account { name: &name, namespace };
+    let documents = documents(&needs.permissions, &survey.options.scope, &account);
+    warn(&needs.warnings);
+    print(&joined(documents.iter().map(|(_, text)| text.as_str())));
+    Ok(Exit::Success)
+}

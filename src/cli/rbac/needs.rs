@@ -1,0 +1,243 @@
+//! What an operator may do on a cluster: because of its handlers, its options, and the calls of `kube.*` in its scripts.
+
+use std::path::Path;
+
+use super::{
+    permissions::{Permissions, Place, Target},
+    survey::Survey,
+};
+use crate::cli::{args::InstallArgs, options::ScopeOption, report::Report};
+use crate::logic::{
+    handlers::{
+        handler::{Category, Handler},
+        selector::Selector,
+    },
+    object::resource::Resource,
+};
+use crate::scripting::{KubeCall, KubeCalls, KubeTarget, Source, kube_calls};
+
+/// What the functions of `kube` need: verbs, and a subresource.
+pub(super) const CALLS: [(&str, &[&str], &str); 14] = [
+    ("get", &["get"], ""),
+    ("list", &["list"], ""),
+    ("create", &["create"], ""),
+    // Server-side apply creates what is not there.
+    ("apply", &["patch", "create"], ""),
+    ("patch", &["patch"], ""),
+    ("replace", &["update"], ""),
+    ("delete", &["delete"], ""),
+    ("watch", &["list", "watch"], ""),
+    ("wait", &["list", "watch"], ""),
+    ("logs", &["get"], "log"),
+    ("scale", &["patch"], "scale"),
+    ("evict", &["create"], "eviction"),
+    // Every authenticated user may ask these.
+    ("can_i", &[], ""),
+    ("version", &[], ""),
+];
+
+/// The needs of an operator.
+pub(in crate::cli) struct Needs {
+    pub(in crate::cli) permissions: Permissions,
+    /// What could not be determined.
+    pub(in crate::cli) warnings: Vec<String>,
+}
+
+impl Needs {
+    /// Returns what these scripts need with these options, with the permissions that the user adds.
+    pub(in crate::cli) fn of(survey: &Survey, args: &InstallArgs) -> Result<Self, Report> {
+        let mut needs =
+            Needs { permissions: Permissions::default(), warnings: survey.warnings.clone() };
+        needs.add_reactor(survey, args.replicas);
+        for handler in survey.registry.handlers() {
+            needs.add_handler(survey, handler);
+        }
+        for source in &survey.sources {
+            needs.add_script(survey, source);
+        }
+        for text in &args.also {
+            needs.add_given(survey, text)?;
+        }
+        Ok(needs)
+    }
+
+    /// Adds a permission of a resource.
+    fn add(&mut self, resource: &Resource, subresource: &str, verbs: &[&str], reason: &str) {
+        let place = if resource.namespaced { Place::Served } else { Place::Cluster };
+        let mut name = resource.plural.clone();
+        if !subresource.is_empty() {
+            name = format!("{name}/{subresource}");
+        }
+        self.permissions.add(Target::new(place, &resource.group, &name), verbs, reason);
+    }
+
+    /// Adds what every operator with these options does.
+    fn add_reactor(&mut self, survey: &Survey, replicas: u16) {
+        use Place::{Cluster, Own, Served};
+        let settings = &survey.options.settings;
+        let all = &mut self.permissions;
+        let mut add = |place, group: &str, resource: &str, verbs: &[&str], reason: &str| {
+            all.add(Target::new(place, group, resource), verbs, reason);
+        };
+        let crds = ("apiextensions.k8s.io", "customresourcedefinitions");
+        add(Cluster, crds.0, crds.1, &["list", "watch"], "which kinds exist");
+        if matches!(survey.options.scope, ScopeOption::Namespaces(_)) {
+            add(Cluster, "", "namespaces", &["list", "watch"], "which namespaces exist");
+        }
+        if settings.posting.enabled {
+            add(Served, "", "events", &["create"], "events about objects");
+        }
+        if settings.leadership.enabled || replicas > 1 {
+            let verbs = &["get", "create", "update", "patch"];
+            add(Own, "coordination.k8s.io", "leases", verbs, "leader election");
+        }
+        let peering = &settings.peering;
+        if peering.mandatory && !peering.standalone {
+            let (place, plural) = if peering.clusterwide {
+                (Cluster, "clusterkopfpeerings")
+            } else {
+                (Served, "kopfpeerings")
+            };
+            add(place, "kopf.dev", plural, &["get", "list", "watch", "patch"], "peering");
+        }
+        let mut handlers = survey.registry.handlers().iter();
+        if handlers.any(|it| it.kind.category() == Category::Admission) {
+            let verbs = &["get", "list", "watch", "create", "patch"];
+            for plural in ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"] {
+                add(Cluster, "admissionregistration.k8s.io", plural, verbs, "admission webhooks");
+            }
+            let verbs = &["get", "create", "update"];
+            add(Own, "", "secrets", verbs, "certificates of admission webhooks");
+        }
+    }
+
+    /// Adds what the operator does with the objects of a handler.
+    fn add_handler(&mut self, survey: &Survey, handler: &Handler) {
+        let reason = format!("handler '{}' ({})", handler.id, handler.location);
+        let writes = match handler.kind.category() {
+            Category::Changing | Category::Spawning => true,
+            Category::Watching => mentions_patch(survey, handler),
+            Category::Indexing => false,
+            Category::Activity | Category::Admission => return,
+        };
+        for resource in survey.resources_of(handler) {
+            let verbs: &[&str] =
+                if writes { &["get", "list", "watch", "patch"] } else { &["list", "watch"] };
+            self.add(resource, "", verbs, &reason);
+            if writes && resource.subresources.contains("status") {
+                self.add(resource, "status", &["patch"], &reason);
+            }
+        }
+    }
+
+    /// Adds what the calls of `kube.*` in a script and its modules do.
+    fn add_script(&mut self, survey: &Survey, source: &Source) {
+        let mut texts = vec![(source.name.clone(), source.text.clone())];
+        for module in source.modules.taken() {
+            let text = module.path.as_deref().and_then(|it| std::fs::read_to_string(it).ok());
+            texts.extend(text.map(|it| (module.name.display().to_string(), it)));
+        }
+        for (name, text) in texts {
+            let extension = Path::new(&name).extension().and_then(|it| it.to_str());
+            let found = kube_calls(extension.unwrap_or_default(), &text);
+            for call in &found.calls {
+                self.add_call(survey, &name, call, &found);
+            }
+        }
+    }
+
+    fn add_call(&mut self, survey: &Survey, name: &str, call: &KubeCall, all: &KubeCalls) {
+        let KubeCall { function, line, subresource, targets } = call;
+        let Some((_, verbs, fixed)) = CALLS.iter().find(|(it, ..)| it == function) else { return };
+        if verbs.is_empty() {
+            return;
+        }
+        let place = format!("{name}:{line}");
+        let reason = format!("kube.{function} ({place})");
+        let below =
+            if fixed.is_empty() { subresource.as_deref().unwrap_or_default() } else { fixed };
+        if targets.is_empty() {
+            let known = if all.objects.is_empty() {
+                "Add its permissions with --also"
+            } else {
+                "Permissions for all kinds that the script writes out were added; add others with --also"
+            };
+            self.warnings.push(format!(
+                "{place}: the kind that kube.{function} uses is not known before the call. {known}, such as --also {}:RESOURCE.",
+                verbs.join(",")
+            ));
+        }
+        for target in if targets.is_empty() { &all.objects } else { targets } {
+            let resources = resources(survey, target);
+            if resources.is_empty() {
+                self.warnings.push(format!(
+                    "{place}: kube.{function} uses {}, which no CRD defines. Pass --crd FILE, or add --also {}:RESOURCE.",
+                    told(target),
+                    verbs.join(",")
+                ));
+            }
+            for resource in resources {
+                self.add(resource, below, verbs, &reason);
+            }
+        }
+    }
+
+    /// Adds what the user has given: `get,list:secrets`, `patch:deployments.apps/scale`.
+    fn add_given(&mut self, survey: &Survey, text: &str) -> Result<(), Report> {
+        let wrong = |problem: &str| {
+            Report::usage(format!("--also {text}: {problem}")).with_hint(
+                "write it as VERBS:RESOURCE, such as get,list:secrets or create:jobs.batch",
+            )
+        };
+        let (verbs, name) = text.split_once(':').ok_or_else(|| wrong("no resource is named"))?;
+        let verbs: Vec<_> = verbs.split(',').map(str::trim).filter(|it| !it.is_empty()).collect();
+        if verbs.is_empty() {
+            return Err(wrong("no verb is named"));
+        }
+        let (name, below) = name.split_once('/').unwrap_or((name, ""));
+        let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+        let known = survey.known.iter().find(|it| it.plural == plural && it.group == group);
+        let assumed = Resource {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            namespaced: true,
+            ..Resource::default()
+        };
+        self.add(known.unwrap_or(&assumed), below, &verbs, "--also");
+        Ok(())
+    }
+}
+
+/// Returns whether the script of a handler changes objects through `ctx.patch`.
+fn mentions_patch(survey: &Survey, handler: &Handler) -> bool {
+    let file = handler.location.rsplit_once(':').map_or("", |(file, _)| file);
+    let sources = survey.sources.iter().filter(|it| it.name == file);
+    sources.into_iter().any(|it| it.text.contains(".patch"))
+}
+
+/// Returns the resources of a target.
+fn resources<'a>(survey: &'a Survey, target: &KubeTarget) -> Vec<&'a Resource> {
+    match target {
+        KubeTarget::Handled => {
+            let handlers = survey.registry.handlers().iter();
+            handlers.flat_map(|it| survey.resources_of(it)).collect()
+        }
+        KubeTarget::Object { api_version, kind } => {
+            let is_it = |it: &&Resource| it.api_version() == *api_version && it.kind == *kind;
+            survey.known.iter().filter(is_it).collect()
+        }
+        KubeTarget::Resource(words) => {
+            let selector = Selector::of_text(&words.join("/"));
+            let found = selector.map(|it| it.select(&survey.known, &|_, _| false));
+            found.unwrap_or_default().into_iter().filter(|it| it.preferred).collect()
+        }
+    }
+}
+
+fn told(target: &KubeTarget) -> String {
+    match target {
+        KubeTarget::Handled => "the object of the handler".into(),
+        KubeTarget::Object { api_version, kind } => format!("{kind} of {api_version}"),
+        KubeTarget::Resource(words) => format!("'{}'", words.join("/")),
+    }
+}

@@ -1,0 +1,180 @@
+//! Permissions as roles and bindings, as YAML: each rule with a comment that says what needs it.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{
+    account::Account,
+    permissions::{Permissions, Place, Rule},
+};
+use crate::cli::options::ScopeOption;
+
+/// Reasons in the comment of one rule; further ones are counted.
+const REASONS_MAX: usize = 6;
+
+/// One role with its binding.
+struct Role<'a> {
+    /// `None`: a `ClusterRole`.
+    namespace: Option<&'a str>,
+    rules: Vec<Rule>,
+}
+
+/// Returns the roles and bindings as YAML documents, each with its name.
+pub(in crate::cli) fn documents(
+    permissions: &Permissions,
+    scope: &ScopeOption,
+    account: &Account<'_>,
+) -> Vec<(String, String)> {
+    let served: Vec<&str> = match scope {
+        ScopeOption::Namespaces(names) if names.iter().all(|it| is_exact(it)) => {
+            names.iter().map(String::as_str).collect()
+        }
+        // The names behind a pattern are not known.
+        ScopeOption::Cluster | ScopeOption::Unsaid | ScopeOption::Namespaces(_) => Vec::new(),
+    };
+    let clusterwide: &[Place] =
+        if served.is_empty() { &[Place::Cluster, Place::Served] } else { &[Place::Cluster] };
+    let mut roles = vec![Role { namespace: None, rules: permissions.rules(clusterwide) }];
+    let own = !served.contains(&account.namespace);
+    for namespace in &served {
+        let is_own = *namespace == account.namespace;
+        let places = if is_own { &[Place::Served, Place::Own][..] } else { &[Place::Served] };
+        roles.push(Role { namespace: Some(namespace), rules: permissions.rules(places) });
+    }
+    if own {
+        let rules = permissions.rules(&[Place::Own]);
+        roles.push(Role { namespace: Some(account.namespace), rules });
+    }
+    roles.retain(|it| !it.rules.is_empty());
+    roles.iter().flat_map(|it| [it.document(account), it.binding(account)]).collect()
+}
+
+fn is_exact(pattern: &str) -> bool {
+    !pattern.contains(['*', '?', '[', '!', ','])
+}
+
+impl Role<'_> {
+    fn kind(&self) -> &'static str {
+        if self.namespace.is_some() { "Role" } else { "ClusterRole" }
+    }
+
+    fn head(&self, kind: &str, account: &Account<'_>) -> String {
+        let mut text = format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {}\n",
+            account.name
+        );
+        if let Some(namespace) = self.namespace {
+            // Writing to a string cannot fail.
+            let _fits = writeln!(text, "  namespace: {namespace}");
+        }
+        text
+    }
+
+    fn file(&self, kind: &str) -> String {
+        let namespace = self.namespace.map(|it| format!("-{it}")).unwrap_or_default();
+        format!("{}{namespace}", kind.to_lowercase())
+    }
+
+    fn document(&self, account: &Account<'_>) -> (String, String) {
+        let mut text = self.head(self.kind(), account) + "rules:\n";
+        for Rule { reasons, rule } in &self.rules {
+            for reason in reasons.iter().take(REASONS_MAX) {
+                let _fits = writeln!(text, "  # {}", reason.replace(char::is_control, " "));
+            }
+            if let Some(more) = reasons.len().checked_sub(REASONS_MAX).filter(|it| *it > 0) {
+                let _fits = writeln!(text, "  # and {more} more");
+            }
+            let part = |key: &str| flow(rule.get(key));
+            let (groups, resources) = (part("apiGroups"), part("resources"));
+            let _fits = writeln!(text, "  - apiGroups: {groups}\n    resources: {resources}");
+            let _fits = writeln!(text, "    verbs: {}", part("verbs"));
+        }
+        (self.file(self.kind()), text)
+    }
+
+    fn binding(&self, account: &Account<'_>) -> (String, String) {
+        let kind = format!("{}Binding", self.kind());
+        let Account { name, namespace } = account;
+        let role = self.kind();
+        let head = self.head(&kind, account);
+        let text = format!(
+            "{head}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {role}\n  name: {name}\n\
+             subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n"
+        );
+        (self.file(&kind), text)
+    }
+}
+
+/// Returns a list of strings in one line.
+fn flow(list: Option<&Value>) -> String {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    format!("[{}]", items.map(Value::to_string).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::{super::permissions::Target, *};
+
+    fn documents_for(scope: &ScopeOption) -> String {
+        let mut all = Permissions::default();
+        all.add(Target::new(Place::Cluster, "", "nodes"), &["list"], "a\nforged: line");
+        all.add(Target::new(Place::Served, "x.io", "sites"), &["watch"], "handler");
+        all.add(Target::new(Place::Own, "", "secrets"), &["get"], "certificates");
+        let account = Account { name: "op", namespace: "ops" };
+        let documents = documents(&all, scope, &account).into_iter();
+        documents.filter(|it| !it.0.contains("binding")).map(|it| it.1).collect()
+    }
+
+    #[test]
+    fn namespaces_limit_the_permissions_to_roles_in_them() {
+        let scope = ScopeOption::Namespaces(vec!["a".into(), "ops".into()]);
+        expect![[r#"
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRole
+            metadata:
+              name: op
+            rules:
+              # a forged: line
+              - apiGroups: [""]
+                resources: ["nodes"]
+                verbs: ["list"]
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: op
+              namespace: a
+            rules:
+              # handler
+              - apiGroups: ["x.io"]
+                resources: ["sites"]
+                verbs: ["watch"]
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: op
+              namespace: ops
+            rules:
+              # certificates
+              - apiGroups: [""]
+                resources: ["secrets"]
+                verbs: ["get"]
+              # handler
+              - apiGroups: ["x.io"]
+                resources: ["sites"]
+                verbs: ["watch"]
+        "#]]
+        .assert_eq(&documents_for(&scope));
+    }
+
+    #[test]
+    fn the_whole_cluster_and_patterns_need_a_cluster_role() {
+        let patterns = ScopeOption::Namespaces(vec!["team-*".into()]);
+        let [cluster, patterns] = [ScopeOption::Cluster, patterns].map(|it| documents_for(&it));
+        assert_eq!(cluster, patterns);
+        assert_eq!(cluster.matches("kind: ClusterRole").count(), 1);
+        assert!(cluster.contains("sites") && cluster.contains("namespace: ops"), "{cluster}");
+    }
+}

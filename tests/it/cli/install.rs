@@ -1,0 +1,257 @@
+//! `kopf rbac` and `kopf manifests`: what an operator needs in a cluster.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use serde_json::Value;
+
+use super::check::Directory;
+
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: sites.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: sites, singular: site, kind: Site}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+const HANDLERS: &str = r#"
+local naming = require("lib/naming")
+kopf.on_create("sites", function(ctx)
+    local config = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = naming.of(ctx) } }
+    kopf.adopt(config)
+    kube.apply(config)
+end)
+kopf.index("pods", function(ctx) return { [ctx.name] = 1 } end)
+kopf.on_event("nodes", function(ctx) print(ctx.name) end)
+"#;
+const NAMING: &str = r#"
+local naming = {}
+function naming.of(ctx)
+    return (kube.get("secrets", { name = "prefix" }) or ctx).metadata.name
+end
+return naming
+"#;
+
+fn operator(test: &str, more: &[(&str, &str)]) -> Directory {
+    let files = [("handlers.lua", HANDLERS), ("crd.yaml", CRD), ("lib/naming.lua", NAMING)];
+    Directory::with(&format!("install-{test}"), &[&files[..], more].concat())
+}
+
+/// Returns `verb resource.group` of all rules in a text.
+fn granted(text: &str) -> BTreeSet<String> {
+    let mut granted = BTreeSet::new();
+    for document in documents(text) {
+        for rule in document["rules"].as_array().into_iter().flatten() {
+            let all = |key: &str| {
+                let items = rule[key].as_array().into_iter().flatten();
+                items.filter_map(|it| it.as_str().map(str::to_owned)).collect::<Vec<_>>()
+            };
+            for (verb, resource) in all("verbs")
+                .iter()
+                .flat_map(|verb| all("resources").into_iter().map(move |it| (verb, it)))
+            {
+                granted.insert(format!("{verb} {resource}.{}", all("apiGroups").join(",")));
+            }
+        }
+    }
+    granted
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).expect("YAML documents")
+}
+
+#[test]
+fn roles_contain_what_handlers_calls_and_modules_need_and_nothing_else() {
+    let own = operator("roles", &[]);
+    let (code, told, problem) = own.kopf(&["rbac", "generate", "--namespace", "ops"], &[]);
+    assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+    let expected = [
+        "create configmaps.",
+        "create events.",
+        "create leases.coordination.k8s.io",
+        "get leases.coordination.k8s.io",
+        "get secrets.",
+        "get sites.example.com",
+        "list customresourcedefinitions.apiextensions.k8s.io",
+        "list nodes.",
+        "list pods.",
+        "list sites.example.com",
+        "patch configmaps.",
+        "patch leases.coordination.k8s.io",
+        "patch sites.example.com",
+        "patch sites/status.example.com",
+        "update leases.coordination.k8s.io",
+        "watch customresourcedefinitions.apiextensions.k8s.io",
+        "watch nodes.",
+        "watch pods.",
+        "watch sites.example.com",
+    ];
+    assert_eq!(granted(&told), expected.map(str::to_owned).into());
+    assert!(told.contains("# kube.apply (handlers.lua:6)\n"), "{told}");
+    assert!(told.contains("# kube.get (lib/naming.lua:4)\n"), "{told}");
+}
+
+#[test]
+fn what_is_not_known_before_the_call_is_reported_with_what_to_add() {
+    let script = "kopf.on_create('sites', function(ctx)\n    kube.delete(ctx.memo.last)\nend)\n";
+    let own = operator("dynamic", &[("handlers.lua", script)]);
+    let (code, _, problem) = own.kopf(&["rbac", "generate"], &[]);
+    let expected = "warning: handlers.lua:2: the kind that kube.delete uses is not known before the call. \
+                    Add its permissions with --also, such as --also delete:RESOURCE.\n";
+    assert_eq!((code, problem.as_str()), (0, expected));
+    let (_, told, _) = own.kopf(&["rbac", "generate", "--also", "delete:jobs.batch"], &[]);
+    assert!(granted(&told).contains("delete jobs.batch"), "{told}");
+}
+
+#[test]
+fn bad_input_gets_an_error_that_says_what_to_do() {
+    let own = operator("bad", &[("broken.lua", "kopf.on_craete('sites', 1)")]);
+    for (args, code, expected) in [
+        (&["rbac", "generate", "--also", "secrets"][..], 2, "write it as VERBS:RESOURCE"),
+        (&["rbac", "generate", "--name", "My_Op"][..], 2, "--name: not a name of an object"),
+        (&["manifests", "--namespace", "a/b"][..], 2, "--namespace: not a name of a namespace"),
+        (&["manifests", "--replicas", "0"][..], 2, "0 is not in 1"),
+        (&["manifests", "broken.lua"][..], 1, "on_craete"),
+        (&["manifests", "absent.lua"][..], 1, "absent.lua"),
+        (&["rbac", "verify"][..], 2, "--file"),
+        (&["rbac", "verify", "-f", "absent.yaml"][..], 1, "absent.yaml"),
+    ] {
+        let (actual, told, problem) = own.kopf(args, &[]);
+        assert_eq!((actual, told.as_str()), (code, ""), "{args:?}: {problem}");
+        assert!(problem.contains(expected), "{args:?}: {problem}");
+    }
+}
+
+#[test]
+fn verify_tells_each_missing_permission() {
+    let own = operator("verify", &[]);
+    let (_, roles, _) = own.kopf(&["rbac", "generate", "--name", "op"], &[]);
+    let account = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: op}\n";
+    own.write("rbac.yaml", &format!("{roles}{account}"));
+    let (code, told, problem) = own.kopf(&["rbac", "verify", "-f", "rbac.yaml"], &[]);
+    assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+    assert!(told.ends_with("19 permissions, 0 missing\n"), "{told}");
+    let fewer = roles.replace("\"configmaps\"", "\"endpoints\"");
+    own.write("rbac.yaml", &format!("{fewer}{account}"));
+    let (code, told, _) = own.kopf(&["rbac", "verify", "-f", "rbac.yaml"], &[]);
+    let missing: Vec<_> = told.lines().filter(|it| it.starts_with("missing")).collect();
+    let expected = ["create", "patch"]
+        .map(|it| format!("missing  {it} configmaps  (kube.apply (handlers.lua:6))"));
+    assert_eq!((code, missing), (1, expected.iter().map(String::as_str).collect()), "{told}");
+}
+
+/// Copies an operator of the examples, and leaves one of its languages.
+fn example(name: &str, language: &str) -> Directory {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    let tests = format!("tests/handlers_test.{language}");
+    let script = format!("handlers.{language}");
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_default();
+    let crd = fs::read_to_string(root.join("crd.yaml"))
+        .or_else(|_| fs::read_to_string(root.join("../crd.yaml")))
+        .expect("a CRD");
+    let files = [(script.as_str(), read(&script)), (&tests, read(&tests)), ("crd.yaml", crd)];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    Directory::with(&format!("install-{name}-{language}"), &files)
+}
+
+#[test]
+fn generated_permissions_are_enough_for_the_tests_of_the_examples() {
+    for name in ["17-admission", "policy"] {
+        for language in ["lua", "rhai"] {
+            let own = example(name, language);
+            check_generated(&own, &format!("{name} {language}"));
+        }
+    }
+}
+
+#[test]
+fn generated_permissions_are_enough_for_a_new_operator() {
+    for language in ["--lua", "--rhai"] {
+        let own = Directory::with(&format!("install-init{language}"), &[]);
+        let (code, _, problem) = own.kopf(&["init", ".", language], &[]);
+        assert_eq!(code, 0, "{problem}");
+        let unused = check_generated(&own, language);
+        // The tests cause no events.
+        assert_eq!(unused, ["create events."], "{language}");
+    }
+}
+
+/// Runs the tests with the generated permissions. Returns those that the tests do not use.
+fn check_generated(own: &Directory, what: &str) -> Vec<String> {
+    let (code, roles, problem) =
+        own.kopf(&["rbac", "generate", "--name", "op", "--replicas", "1"], &[]);
+    assert_eq!((code, problem.as_str()), (0, ""), "{what}");
+    own.write("rbac.yaml", &roles);
+    let args = ["test", "--rbac", "rbac.yaml", "--as", "system:serviceaccount:default:op"];
+    let (code, told, problem) = own.kopf(&args, &[]);
+    assert_eq!(code, 0, "{what}: {told}{problem}");
+    let (code, told, problem) = own.kopf(&["test", "--record-rbac", "used.yaml"], &[]);
+    assert_eq!(code, 0, "{what}: {told}{problem}");
+    let used = granted(&own.read("used.yaml"));
+    let generated = granted(&roles);
+    assert!(used.is_subset(&generated), "{what}: {used:?}");
+    generated.difference(&used).cloned().collect()
+}
+
+#[test]
+fn manifests_contain_the_scripts_as_they_are_and_a_restricted_pod() {
+    let own = operator("manifests", &[("kopf.yaml", "leader-elect: true\n")]);
+    let args = ["manifests", "--namespace", "ops", "--image", "example.com/kopf:1", "--name", "op"];
+    let (code, told, problem) = own.kopf(&args, &[]);
+    assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+    let all = documents(&told);
+    let kinds: Vec<_> = all.iter().map(|it| it["kind"].as_str().unwrap_or_default()).collect();
+    let expected = [
+        "CustomResourceDefinition",
+        "Namespace",
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+        "ConfigMap",
+        "Deployment",
+        "PodDisruptionBudget",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(all[7]["data"]["handlers.lua"], HANDLERS);
+    assert_eq!(all[7]["data"]["lib..naming.lua"], NAMING);
+    let pod = &all[8]["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let container = &pod["containers"][0];
+    assert_eq!(container["securityContext"]["capabilities"]["drop"][0], "ALL");
+    let command: Vec<_> = container["args"].as_array().into_iter().flatten().collect();
+    let expected = [
+        "run",
+        "--all-namespaces",
+        "--standalone",
+        "--leader-elect",
+        "--lease=op",
+        "--health=:8081",
+        "--config=/scripts/kopf.yaml",
+        "/scripts/handlers.lua",
+    ];
+    assert_eq!(command, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_kustomization_names_its_files() {
+    let own = operator("kustomize", &[]);
+    let args =
+        ["manifests", "--image", "example.com/kopf:1", "--name", "op", "--kustomize", "deploy"];
+    let (code, told, problem) = own.kopf(&args, &[]);
+    assert_eq!((code, told.as_str(), problem.as_str()), (0, "", ""));
+    let kustomization = &documents(&own.read("deploy/kustomization.yaml"))[0];
+    for file in kustomization["resources"].as_array().into_iter().flatten() {
+        let text = own.read(&format!("deploy/{}", file.as_str().unwrap_or_default()));
+        assert_eq!(documents(&text).len(), 1, "{file}");
+    }
+}
