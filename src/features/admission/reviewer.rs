@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
+use super::converter::{Converter, is_abort, late};
 use crate::call::{
     AdmissionCause, CallServices, Cause, LiveGeneration, Logger, LoggerKind, Memo, ObjectCause,
     ObjectDetail, Scripts, SharedPatch, Warnings,
@@ -25,8 +26,9 @@ use crate::handling::{
 };
 use crate::logic::{
     admission::{
+        conversion::{self, ConversionReview},
         response::Decision,
-        review::{Request, Review, ReviewError},
+        review::{self, Request, Review, ReviewError},
     },
     change::{
         filters::{Answers, Subject},
@@ -35,9 +37,9 @@ use crate::logic::{
     },
     handlers::{
         handler::{Handler, Kind},
-        outcome::{Ended, Failure, LogLevel, Outcome, Raised, RaisedKind},
+        outcome::{Ended, Failure, LogLevel, Outcome},
     },
-    object::{Header, resource::Resource},
+    object::{Header, depth, resource::Resource},
     text::python_text,
 };
 use crate::ports::{BoxFuture, Clock, Leadership, ReviewRequest, Reviewer};
@@ -48,6 +50,8 @@ pub(super) const TARGET: &str = "kopf.admission";
 
 /// How long API servers wait by default.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+/// How long API servers wait for a conversion.
+const CONVERSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The part of the time that is left for the response to arrive.
 const RESERVE: u32 = 10;
 
@@ -104,7 +108,13 @@ impl OperatorReviewer {
         let handlers = self.handlers.lock().clone();
         let handlers = handlers
             .ok_or_else(|| ReviewError::Unavailable("the operator is not ready yet".into()))?;
-        let review = Review::parse(&delivered.body)?;
+        let review = depth::value(&delivered.body).map_err(review::not_json)?;
+        if conversion::is_review(&review) {
+            return self
+                .convert(&handlers, ConversionReview::of(review)?, delivered.deadline)
+                .await;
+        }
+        let review = Review::of(review)?;
         let served = handlers.resources.iter().find(|(it, _)| review.resource.names(it));
         let Some((resource, selected)) = served else {
             return Err(ReviewError::UnknownResource(review.resource));
@@ -143,6 +153,30 @@ impl OperatorReviewer {
         Ok(decision.answer(&review).to_string().into())
     }
 
+    async fn convert(
+        &self,
+        handlers: &AdmissionHandlers,
+        review: ConversionReview,
+        deadline: Option<Instant>,
+    ) -> Result<Bytes, ReviewError> {
+        let services = standalone(&handlers.live.services, self.clock);
+        let runner = Runner {
+            scripts: &*self.scripts,
+            clock: self.clock,
+            settings: &handlers.execution,
+            services: &services,
+        };
+        let usual = Instant::now() + CONVERSION_TIMEOUT;
+        let deadline = before(deadline.unwrap_or(usual));
+        let converter =
+            Converter { runner, deadline, served: &handlers.resources, memo: &self.memo };
+        let converted = converter.convert(&review).await;
+        if let Err(why) = &converted {
+            tracing::error!(target: TARGET, "A conversion to {} failed: {why}", review.version);
+        }
+        Ok(review.answer(converted).to_string().into())
+    }
+
     /// A new object has no memory yet, and may never have one.
     fn memo_of(&self, request: &Request) -> Memo {
         let known = (request.operation.as_deref() != Some("CREATE"))
@@ -159,8 +193,13 @@ fn standalone(services: &CallServices, clock: Clock) -> Arc<CallServices> {
 
 /// Returns when the response must be sent: before the client stops waiting.
 fn deadline(delivered: &ReviewRequest) -> Instant {
+    before(delivered.deadline.unwrap_or_else(|| Instant::now() + TIMEOUT_DEFAULT))
+}
+
+/// Returns a moment before the deadline of a client, so that the response arrives in time.
+fn before(deadline: Instant) -> Instant {
     let now = Instant::now();
-    let left = delivered.deadline.map_or(TIMEOUT_DEFAULT, |it| it.saturating_duration_since(now));
+    let left = deadline.saturating_duration_since(now);
     now + left.saturating_sub(left / RESERVE)
 }
 
@@ -296,14 +335,4 @@ impl Call<'_> {
         }
         Ok(body)
     }
-}
-
-fn is_abort(ended: &Ended) -> bool {
-    let Ended::Raised(raised) = ended else { return false };
-    matches!(raised.kind, RaisedKind::Aborted(_))
-}
-
-fn late() -> Raised {
-    let message = "it did not return before the API server stops waiting".to_owned();
-    Raised { kind: RaisedKind::Aborted(None), message, trace: None }
 }

@@ -87,6 +87,19 @@ pub fn webhooks(
         .collect()
 }
 
+/// Returns the `spec.conversion` of a CRD whose objects an operator converts, as a merge patch.
+pub fn conversion(crd: &str, client: &ClientConfig) -> Value {
+    let mut config = client.of(crd);
+    if let Some(fields) = config.as_object_mut() {
+        // The other form, which the CRD may have had before, must not stay.
+        for form in ["url", "service"] {
+            fields.entry(form).or_insert(Value::Null);
+        }
+    }
+    let webhook = json!({ "clientConfig": config, "conversionReviewVersions": ["v1"] });
+    json!({ "strategy": "Webhook", "webhook": webhook })
+}
+
 fn webhook(handler: &Handler, resources: &[Resource], name: &str, client: &ClientConfig) -> Value {
     let Admission { side_effects, ignore_failures, .. } = handler.admission;
     let options = &handler.admission;
@@ -156,7 +169,7 @@ fn object_selector(labels: &[(String, Criterion)]) -> Value {
 }
 
 impl ClientConfig {
-    /// Returns the `clientConfig` of the webhook of one handler.
+    /// Returns the `clientConfig` of the webhook of one handler, or of one CRD.
     fn of(&self, id: &str) -> Value {
         let mut config = Map::new();
         match &self.endpoint {

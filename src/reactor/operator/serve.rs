@@ -127,6 +127,7 @@ impl Serve<'_> {
             }
         }
         let mut confirmed = None;
+        let mut is_configured = false;
         loop {
             if let Some(peering_targets) = &peering_targets {
                 let (places, is_known) = observer.peerings();
@@ -135,6 +136,11 @@ impl Serve<'_> {
             let targets = observer.targets();
             self.report(observer.problem());
             state.next_pass();
+            admission.update(&state, &observer);
+            if !std::mem::replace(&mut is_configured, true) {
+                // A stop ends the wait at once: nothing else has started.
+                unless_stopped(stop, admission.conversions_configured()).await;
+            }
             let end = |target: &Target| {
                 let is_gone = observer.is_gone(target);
                 if is_gone { StreamEnd::Gone } else { StreamEnd::Unserved(state.stop_reason) }
@@ -149,7 +155,6 @@ impl Serve<'_> {
                 let handlers = targets.get(target).map(Arc::clone).unwrap_or_default();
                 contexts.next(target, before, handlers)
             });
-            admission.update(&state, &observer);
             shared.readiness.started();
             state.stop_reason = StopReason::ResourceDeleted;
             tokio::select! {
