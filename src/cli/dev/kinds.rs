@@ -96,7 +96,7 @@ pub(super) fn missing(
         }
         match found.iter_mut().find(|it| is_it(&it.group, &it.plural, &it.kind)) {
             Some(other) if selector.version.is_some() || conversion.is_some() => {
-                other.versions.extend(wanted.versions)
+                other.versions.extend(wanted.versions);
             }
             Some(_) => {}
             None => found.push(wanted),

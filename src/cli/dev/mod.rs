@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     apply::{Api, Applied},
     data::Data,
-    documents::{Document, text},
+    documents::text,
     options::{DevOptions, KubeconfigOption},
 };
 use crate::cli::{
@@ -56,7 +56,12 @@ use kopf_apiserver::{
     serve::{self, BindError, Listener},
 };
 
-pub(super) use self::{access::Access, documents::NAMESPACE, files::Files, options::resolve};
+pub(super) use self::{
+    access::Access,
+    documents::{Document, NAMESPACE},
+    files::Files,
+    options::resolve,
+};
 
 /// Runs an operator with its own server. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {

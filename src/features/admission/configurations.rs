@@ -342,11 +342,13 @@ impl<'a> Keeper<'a> {
 
     async fn patch(&self, webhooks: &Value, writer: Option<&str>) -> Result<Object, ApiError> {
         let annotations = json!({ WRITER: writer });
-        let mut payload = json!({ "metadata": { "annotations": annotations } });
-        match self.part {
-            Part::Reviews(_) => payload["webhooks"] = webhooks.clone(),
-            Part::Conversion(_) => payload["spec"] = json!({ "conversion": webhooks }),
-        }
+        let metadata = json!({ "annotations": annotations });
+        let payload = match self.part {
+            Part::Reviews(_) => json!({ "metadata": metadata, "webhooks": webhooks }),
+            Part::Conversion(_) => {
+                json!({ "metadata": metadata, "spec": { "conversion": webhooks } })
+            }
+        };
         let request = PatchRequest {
             resource: &self.resource,
             namespace: None,

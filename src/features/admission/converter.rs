@@ -2,7 +2,10 @@
 //!
 //! Like admission reviews, these are answered on every replica, and before the operator lists anything: its own lists may need them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -35,18 +38,17 @@ type Step = (Arc<Handler>, Conversion, Arc<Resource>);
 impl Converter<'_> {
     /// Converts all objects. One that fails makes the whole review fail.
     pub(super) async fn convert(&self, review: &ConversionReview) -> Result<Vec<Value>, String> {
-        let mut chains = BTreeMap::new();
+        let mut chains: BTreeMap<(&str, &str), Vec<Step>> = BTreeMap::new();
         let mut converted = Vec::with_capacity(review.objects.len());
         for original in &review.objects {
             let from = conversion::version_of(original);
             let kind = original.get("kind").and_then(Value::as_str).unwrap_or_default();
-            if !chains.contains_key(&(kind, from)) {
-                let chain = self.chain(original, &review.version)?;
-                chains.insert((kind, from), chain);
-            }
-            let chain: &[Step] = chains.get(&(kind, from)).map(Vec::as_slice).unwrap_or_default();
+            let chain = match chains.entry((kind, from)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(self.chain(original, &review.version)?),
+            };
             let mut object = original.clone();
-            for (handler, versions, resource) in chain {
+            for (handler, versions, resource) in &*chain {
                 let next = self.call(handler, resource, &object).await;
                 let next = next.and_then(|it| conversion::completed(&object, it, versions));
                 object = next.map_err(|why| {
@@ -59,6 +61,12 @@ impl Converter<'_> {
             converted.push(object);
         }
         Ok(converted)
+    }
+
+    /// Returns the name of the CRD of an object, if its objects are converted.
+    pub(super) fn crd(&self, object: &Value) -> Option<String> {
+        let (resource, _) = conversion::handlers_of(self.served, object)?;
+        Some(format!("{}.{}", resource.plural, resource.group))
     }
 
     fn chain(&self, object: &Value, to: &str) -> Result<Vec<Step>, String> {

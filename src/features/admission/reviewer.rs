@@ -44,6 +44,7 @@ use crate::logic::{
 };
 use crate::ports::{BoxFuture, Clock, Leadership, ReviewRequest, Reviewer};
 use crate::settings::Execution;
+use crate::telemetry::Metrics;
 
 /// The log target of admission.
 pub(super) const TARGET: &str = "kopf.admission";
@@ -79,6 +80,8 @@ pub struct OperatorReviewer {
     pub memo: Memo,
     /// The memos of known objects.
     pub recall: RecallMemo,
+    /// Counts the reviews.
+    pub metrics: Metrics,
     /// `None` until the operator is ready.
     pub handlers: Mutex<Option<Arc<AdmissionHandlers>>>,
 }
@@ -108,7 +111,7 @@ impl OperatorReviewer {
         let handlers = self.handlers.lock().clone();
         let handlers = handlers
             .ok_or_else(|| ReviewError::Unavailable("the operator is not ready yet".into()))?;
-        let review = depth::value(&delivered.body).map_err(review::not_json)?;
+        let review = depth::value(&delivered.body).map_err(|it| review::not_json(&it))?;
         if conversion::is_review(&review) {
             return self
                 .convert(&handlers, ConversionReview::of(review)?, delivered.deadline)
@@ -147,9 +150,15 @@ impl OperatorReviewer {
             cause: ObjectCause { resource, object, patch, detail },
             request: &request,
             memo: self.memo_of(&request),
+            is_stopped: AtomicBool::new(false),
             logger: Logger::of_object(LoggerKind::Local, reference),
         };
-        let decision = call.decide(selected, delivered.handler.as_deref(), &cause.warnings).await?;
+        let begun = Instant::now();
+        let id = delivered.handler.as_deref();
+        let decision = call.decide(selected, id, &cause.warnings).await?;
+        if let Some(id) = id.filter(|id| selected.iter().any(|it| *it.id == **id)) {
+            self.metrics.reviewed(id, result(&decision, &call), begun.elapsed());
+        }
         Ok(decision.answer(&review).to_string().into())
     }
 
@@ -170,7 +179,12 @@ impl OperatorReviewer {
         let deadline = before(deadline.unwrap_or(usual));
         let converter =
             Converter { runner, deadline, served: &handlers.resources, memo: &self.memo };
+        let begun = Instant::now();
         let converted = converter.convert(&review).await;
+        if let Some(crd) = review.objects.first().and_then(|it| converter.crd(it)) {
+            let result = if converted.is_ok() { "converted" } else { "failed" };
+            self.metrics.reviewed(&crd, result, begun.elapsed());
+        }
         if let Err(why) = &converted {
             tracing::error!(target: TARGET, "A conversion to {} failed: {why}", review.version);
         }
@@ -211,6 +225,17 @@ struct Call<'a> {
     request: &'a Request,
     memo: Memo,
     logger: Logger,
+    /// Whether any handler was stopped at a limit.
+    is_stopped: AtomicBool,
+}
+
+/// Returns the result of a review for the metrics.
+fn result(decision: &Decision, call: &Call<'_>) -> &'static str {
+    match (call.is_stopped.load(Ordering::Relaxed), decision.is_allowed()) {
+        (true, _) => "timeout",
+        (false, true) => "allowed",
+        (false, false) => "denied",
+    }
 }
 
 impl Call<'_> {
@@ -277,6 +302,7 @@ impl Call<'_> {
         if !is_stopped.into_inner() && failure.class != "HandlerTimeoutError" {
             return Some(failure);
         }
+        self.is_stopped.store(true, Ordering::Relaxed);
         // The details are in the log: they are about the operator, not about the request.
         let message = format!("the handler {} failed", python_text::quoted(&handler.id));
         if handler.admission.ignore_failures {

@@ -78,7 +78,7 @@ impl Review {
     /// # Errors
     /// If it is not JSON, or does not name the resource.
     pub fn parse(body: &[u8]) -> Result<Self, ReviewError> {
-        Self::of(depth::value(body).map_err(not_json)?)
+        Self::of(depth::value(body).map_err(|it| not_json(&it))?)
     }
 
     /// Reads a parsed review.
@@ -196,7 +196,7 @@ impl fmt::Display for ResourceName {
 }
 
 /// Returns the error for a body that is not JSON.
-pub fn not_json(error: serde_json::Error) -> ReviewError {
+pub fn not_json(error: &serde_json::Error) -> ReviewError {
     malformed(format!("the body is not valid JSON: {error}"))
 }
 

@@ -89,6 +89,7 @@ impl Admission {
             clock: operator.steady,
             memo: operator.memo.clone(),
             recall: Arc::new(move |header| memories.memo(&Key::of(header))),
+            metrics: operator.health.metrics().clone(),
             handlers: Mutex::default(),
         });
         let stop = (CancellationToken::new(), CancellationToken::new());
@@ -148,11 +149,13 @@ impl Admission {
     }
 
     /// Waits until the CRDs whose objects handlers convert are configured: otherwise the first lists would show objects unconverted.
-    pub(super) async fn conversions_configured(&self) {
-        let Some(Running { served, settled: Some(settled), .. }) = &self.running else { return };
+    ///
+    /// Waits for those of the first pass only: later ones must not delay the streams.
+    pub(super) async fn conversions_configured(&mut self) {
+        let Some(Running { served, settled, .. }) = &mut self.running else { return };
+        let Some(mut settled) = settled.take() else { return };
         let needed = served.borrow().as_ref().map(|it| it.conversions.clone());
         let needed = needed.unwrap_or_default();
-        let mut settled = settled.clone();
         let all = settled.wait_for(|it| needed.is_subset(it));
         if timeout(CONVERSIONS_WITHIN, all).await.is_err() {
             let seconds = CONVERSIONS_WITHIN.as_secs();

@@ -127,7 +127,6 @@ impl Serve<'_> {
             }
         }
         let mut confirmed = None;
-        let mut is_configured = false;
         loop {
             if let Some(peering_targets) = &peering_targets {
                 let (places, is_known) = observer.peerings();
@@ -137,10 +136,8 @@ impl Serve<'_> {
             self.report(observer.problem());
             state.next_pass();
             admission.update(&state, &observer);
-            if !std::mem::replace(&mut is_configured, true) {
-                // A stop ends the wait at once: nothing else has started.
-                unless_stopped(stop, admission.conversions_configured()).await;
-            }
+            // A stop ends the wait at once.
+            unless_stopped(stop, admission.conversions_configured()).await;
             let end = |target: &Target| {
                 let is_gone = observer.is_gone(target);
                 if is_gone { StreamEnd::Gone } else { StreamEnd::Unserved(state.stop_reason) }

@@ -10,10 +10,12 @@
 
 mod account;
 mod bad_input;
+mod conversions;
 mod crashes;
 mod examples;
 mod interchange;
 mod kube;
+mod load;
 mod migration;
 pub(crate) mod namespace;
 mod odd_objects;
@@ -24,6 +26,7 @@ mod refused;
 mod reload;
 mod scopes;
 mod server;
+mod webhook_changes;
 mod webhooks;
 
 use std::time::Duration;

@@ -49,3 +49,17 @@ fn conversion_in_lua() {
 fn conversion_in_rhai() {
     passes("conversion", "rhai", 2);
 }
+
+#[test]
+fn conversions_of_the_example_lose_nothing() {
+    for language in ["lua", "rhai"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_kopf"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env_clear()
+            .args(["check", &format!("examples/conversion/handlers.{language}")])
+            .output()
+            .expect("the binary runs");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && text.is_empty(), "{text}");
+    }
+}
