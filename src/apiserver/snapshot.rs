@@ -254,7 +254,14 @@ impl Snapshot {
         for table in &self.tables {
             for object in &table.objects {
                 out.write_all(b"\n")?;
-                let text = object.text(&table.api_version, &table.kind);
+                let group = table.api_version.split_once('/').map(|(group, _)| group);
+                let api_version = match group {
+                    Some(group) if !object.version.is_empty() => {
+                        format!("{group}/{}", object.version)
+                    }
+                    Some(_) | None => table.api_version.clone(),
+                };
+                let text = object.text(&api_version, &table.kind);
                 let object = json::stored(&text).map(Cow::Owned)?;
                 let resource = Cow::Borrowed(table.resource.as_str());
                 serde_json::to_writer(&mut out, &Line { resource, object })?;

@@ -228,6 +228,8 @@ pub enum ObjectDetail {
     Index,
     /// Admission handlers.
     Admission(AdmissionCause),
+    /// Conversion handlers: the kwargs `from` and `to` are those of the handler.
+    Conversion,
 }
 
 /// The kwargs of daemons and timers.
@@ -247,7 +249,8 @@ impl ObjectCause {
             ObjectDetail::Watch(_)
             | ObjectDetail::Change(_)
             | ObjectDetail::Index
-            | ObjectDetail::Admission(_) => Arc::clone(&self.object),
+            | ObjectDetail::Admission(_)
+            | ObjectDetail::Conversion => Arc::clone(&self.object),
         }
     }
 }

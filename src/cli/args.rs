@@ -374,6 +374,9 @@ pub struct CheckArgs {
     /// Output format
     #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
     pub output: OutputFormat,
+    /// Try conversion handlers on objects made from the CRDs in this file or directory; default: crd.yaml next to the scripts; repeatable
+    #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
+    pub definitions: Vec<PathBuf>,
     /// Settings and permissions.
     #[command(flatten)]
     pub terms: TermArgs,

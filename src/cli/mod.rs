@@ -89,12 +89,12 @@ fn start_dev(args: args::DevArgs) -> Result<Exit, Report> {
 }
 
 fn start_check(args: args::CheckArgs) -> Result<Exit, Report> {
-    let output = args.output;
+    let (output, definitions) = (args.output, args.definitions);
     let args = args.terms.of_run(args.paths);
     let config = configuration(&args)?;
     let mut options = options::resolve_run(args, &variable, config.as_ref())?;
     note_variables(&mut options)?;
-    check::run(&options, output)
+    check::run(&options, output, &definitions)
 }
 
 /// Runs tests. The environment is ignored: a test must not depend on the user who runs it.

@@ -29,6 +29,12 @@ pub struct Metrics {
     pub calls: Family<CallLabels, Counter>,
     /// Durations of handler calls, in seconds.
     pub call_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
+    /// Reviews of webhooks, by result.
+    pub reviews: Family<ReviewLabels, Counter>,
+    /// Durations of reviews, in seconds.
+    pub review_seconds: Family<WebhookLabels, Histogram, fn() -> Histogram>,
+    /// Connections to the webhook server that were not accepted.
+    pub refused_connections: Family<RefusedLabels, Counter>,
     /// Requests to the API, by result; every attempt counts.
     pub requests: Family<RequestLabels, Counter>,
     /// Complete listings, by resource.
@@ -81,6 +87,29 @@ pub struct HandlerLabels {
     pub handler: String,
 }
 
+/// The labels of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WebhookLabels {
+    /// The id of the handler; for conversions, the name of the CRD.
+    pub webhook: String,
+}
+
+/// The labels of a review.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ReviewLabels {
+    /// As in [`WebhookLabels`].
+    pub webhook: String,
+    /// `allowed`, `denied`, `timeout` (a handler was stopped at a limit), `converted`, `failed`.
+    pub result: &'static str,
+}
+
+/// The labels of a refused connection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RefusedLabels {
+    /// `certificate` (that of the client), `handshake`, `timeout`.
+    pub reason: &'static str,
+}
+
 /// The labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
@@ -119,6 +148,9 @@ impl Default for Metrics {
         Metrics {
             calls: Family::default(),
             call_seconds: Family::new_with_constructor(histogram),
+            reviews: Family::default(),
+            review_seconds: Family::new_with_constructor(histogram),
+            refused_connections: Family::default(),
             requests: Family::default(),
             listings: Family::default(),
             stream_failures: Family::default(),
@@ -139,6 +171,18 @@ impl Metrics {
         let handler = id.split('/').next().unwrap_or(id).to_owned();
         self.calls.get_or_create(&CallLabels { handler: handler.clone(), outcome }).inc();
         self.call_seconds.get_or_create(&HandlerLabels { handler }).observe(took.as_secs_f64());
+    }
+
+    /// Counts a review that has ended. There must be few names of webhooks: those of handlers and CRDs.
+    pub fn reviewed(&self, webhook: &str, result: &'static str, took: Duration) {
+        let webhook = webhook.to_owned();
+        self.reviews.get_or_create(&ReviewLabels { webhook: webhook.clone(), result }).inc();
+        self.review_seconds.get_or_create(&WebhookLabels { webhook }).observe(took.as_secs_f64());
+    }
+
+    /// Counts a connection to the webhook server that was not accepted.
+    pub fn connection_refused(&self, reason: &'static str) {
+        self.refused_connections.get_or_create(&RefusedLabels { reason }).inc();
     }
 
     /// Counts one object with a queue, until the returned value is dropped.

@@ -6,6 +6,7 @@ mod series;
 
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use metrics::{
-    CallLabels, HandlerLabels, Metrics, ReloadLabels, RequestLabels, ResourceLabels, RestartLabels,
+    CallLabels, HandlerLabels, Metrics, RefusedLabels, ReloadLabels, RequestLabels, ResourceLabels,
+    RestartLabels, ReviewLabels, WebhookLabels,
 };
 pub use series::{Change, SERIES_MAX, ScriptSeries, SeriesLabels};

@@ -24,6 +24,7 @@ use crate::logic::{
     text::duration,
 };
 use crate::ports::{ReviewClient, ReviewRequest, Reviewer};
+use crate::telemetry::Metrics;
 
 /// The log target of the server.
 pub(super) const TARGET: &str = "kopf.admission";
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     pub(super) path: String,
     /// Whether the configurations name a service: then the path contains the handler in another form.
     pub(super) is_service: bool,
+    /// Counts refused connections.
+    pub(super) metrics: Metrics,
     /// Limits the reviews that are answered at once; the others wait.
     pub(super) permits: Semaphore,
 }
@@ -76,11 +79,24 @@ pub(super) async fn serve(
             speak(stream, client, shared, stop).await;
         }
         Ok(Err(error)) => {
+            shared.metrics.connection_refused(reason(&error));
             tracing::debug!(target: TARGET, "A webhook client was refused: {error}");
         }
         Err(_elapsed) => {
+            shared.metrics.connection_refused("timeout");
             tracing::debug!(target: TARGET, "A webhook client did not finish the TLS handshake.");
         }
+    }
+}
+
+/// Returns why a handshake has failed: because of the certificate of the client, or for another reason.
+fn reason(error: &std::io::Error) -> &'static str {
+    let tls = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
+    match tls {
+        Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
+            "certificate"
+        }
+        Some(_) | None => "handshake",
     }
 }
 

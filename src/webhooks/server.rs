@@ -83,6 +83,7 @@ async fn start(parts: WebhookParts) -> Result<RunningServer, String> {
         reviewer: Arc::clone(&parts.reviewer),
         path: plan.path.clone(),
         is_service: matches!(endpoint, Endpoint::Service(_)),
+        metrics: parts.health.metrics().clone(),
         permits: Semaphore::new(REVIEWS_MAX),
     };
     let dump = dump(plan.server.cadump.clone(), client.clone());

@@ -31,7 +31,7 @@ fn kind(def: ResourceDef, scale: bool) -> Arc<Kind> {
     let version = Version { scale, ..Version::default() };
     let versions = def.versions.iter().map(|it| (it.clone(), version.clone()));
     let versions: BTreeMap<String, Version> = versions.collect();
-    Arc::new(Kind { def, native: None, versions })
+    Arc::new(Kind { versions, ..Kind::plain(def) })
 }
 
 /// The kinds of a recorded document.

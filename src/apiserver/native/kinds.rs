@@ -8,7 +8,7 @@ use super::{
 };
 use crate::resource::{
     ResourceDef,
-    kind::{Kind, Scale, Version},
+    kind::{Kind, Scale, Storage, Version},
 };
 
 /// Groups whose Go packages are not `k8s.io/api/FIRST_WORD_OF_GROUP`.
@@ -62,5 +62,6 @@ fn kind(served: &Served) -> Option<Kind> {
         },
         native: Some(rules),
         versions: versions.collect::<BTreeMap<_, _>>(),
+        storage: Storage::default(),
     })
 }

@@ -45,7 +45,7 @@ fn kinds() -> Vec<Arc<Kind>> {
             ..ResourceDef::new(text("group"), "", text("plural"), text("kind"))
         };
         def.verbs.push("deletecollection".into());
-        Arc::new(Kind { def, native: None, versions })
+        Arc::new(Kind { versions, ..Kind::plain(def) })
     });
     let mut def = ResourceDef {
         native: true,
@@ -54,7 +54,7 @@ fn kinds() -> Vec<Arc<Kind>> {
     };
     def.verbs.push("deletecollection".into());
     let version = Version { scale: Some(scale()), ..Version::default() };
-    let native = Kind { def, native: None, versions: BTreeMap::from([("v1".into(), version)]) };
+    let native = Kind { versions: BTreeMap::from([("v1".into(), version)]), ..Kind::plain(def) };
     custom.chain([Arc::new(native)]).collect()
 }
 

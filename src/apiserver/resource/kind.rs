@@ -1,11 +1,12 @@
 //! A served kind with everything the server knows of it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
 use crate::{
     native::{self, Conversion, Native},
+    object,
     resource::{ResourceDef, definition},
     schema::{self, Rules, Schema},
     store::stored::Stored,
@@ -19,6 +20,17 @@ pub(crate) struct Kind {
     pub(crate) native: Option<&'static Native>,
     /// By name; the same names as in `def.versions`.
     pub(crate) versions: BTreeMap<String, Version>,
+    /// How custom objects are stored.
+    pub(crate) storage: Storage,
+}
+
+/// How objects of a CRD are stored.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Storage {
+    /// The version that objects are stored in; empty for other kinds.
+    pub(crate) version: String,
+    /// The `clientConfig` of the conversion webhook; `None`: all versions have the same fields.
+    pub(crate) webhook: Option<Arc<Value>>,
 }
 
 /// What differs between the versions of a kind.
@@ -74,7 +86,7 @@ impl Kind {
     /// A resource of which nothing but the names is known.
     pub(crate) fn plain(def: ResourceDef) -> Self {
         let versions = def.versions.iter().map(|it| (it.clone(), Version::default())).collect();
-        Self { def, native: None, versions }
+        Self { def, native: None, versions, storage: Storage::default() }
     }
 
     /// What a `CustomResourceDefinition` defines; nothing if it is not complete.
@@ -156,10 +168,20 @@ impl View {
         self.kind.versions.get(&self.version)?.stored.as_deref()
     }
 
+    /// The `apiVersion` of an object: without conversion, it is that of the view. With a webhook, it is that of the stored object,
+    /// until [`crate::webhooks::conversion`] has converted it.
+    fn api_version_of(&self, object: &Stored) -> Cow<'_, str> {
+        let has_webhook = self.kind.storage.webhook.is_some();
+        if has_webhook && !object.version.is_empty() && *object.version != *self.version {
+            return Cow::Owned(self.kind.def.api_version(&object.version));
+        }
+        Cow::Borrowed(&self.api_version)
+    }
+
     /// The whole object.
     pub(crate) fn tree(&self, object: &Stored) -> Value {
         let kind = &self.kind.def.kind;
-        let mut tree = object.tree(&self.api_version, kind);
+        let mut tree = object.tree(&self.api_version_of(object), kind);
         if let Some(conversion) = self.conversion() {
             (conversion.from_stored)(&mut tree);
         }
@@ -185,6 +207,10 @@ impl View {
         if let Some(schema) = self.storage_schema() {
             schema::prune(schema, &mut object);
         }
+        let Storage { version, webhook } = &self.kind.storage;
+        if webhook.is_none() && !version.is_empty() {
+            object::put(&mut object, "apiVersion", Some(self.kind.def.api_version(version).into()));
+        }
         match self.kind.native.and_then(|it| it.twin) {
             Some(twin) => (twin.to_stored)(object),
             None => object,
@@ -196,7 +222,8 @@ impl View {
         if self.converts() {
             text.extend_from_slice(self.tree(object).to_string().as_bytes());
         } else {
-            object.write(text, Some((&self.api_version, &self.kind.def.kind)));
+            let api_version = self.api_version_of(object);
+            object.write(text, Some((&api_version, &self.kind.def.kind)));
         }
     }
 

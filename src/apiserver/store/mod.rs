@@ -118,7 +118,7 @@ impl Store {
 
     /// Removes an object at once, whoever holds it. Gives its last state.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
-        let last = self.get(key)?.tree("", "");
+        let last = self.get(key)?.own_tree();
         if key.resource == resource::CRDS {
             // Named after what it defines, whose objects do not outlive it.
             self.empty(&key.place.name);

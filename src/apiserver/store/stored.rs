@@ -1,7 +1,7 @@
 //! An object as it is kept: its JSON text, and the little that is asked of every object.
 //!
 //! Text takes a fifth of the memory of a tree, and goes into answers and watch lines as it is. `apiVersion` and `kind` are
-//! not part of it: they differ with the version that a client asks for, and the items of lists of native kinds leave them out.
+//! not part of the text: they differ with the version that a client asks for, and the items of lists of native kinds leave them out.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,8 @@ use crate::{object, request::json};
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) head: Head,
+    /// The version whose fields it has, such as `v1`; empty if that is not known.
+    pub(crate) version: Box<str>,
     /// All fields but `apiVersion` and `kind`: `"metadata":{…},"spec":{…}}`, without the opening brace.
     rest: Bytes,
 }
@@ -42,7 +44,9 @@ impl Stored {
             revision: meta("resourceVersion").parse().unwrap_or(0),
             labels: labels.collect(),
         };
-        Self { head, rest: rest_of(object) }
+        let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let version = api_version.rsplit('/').next().unwrap_or_default().into();
+        Self { head, version, rest: rest_of(object) }
     }
 
     /// The JSON text as a client of this version sees it.
@@ -72,6 +76,11 @@ impl Stored {
     /// The tree as a client of this version sees it.
     pub(crate) fn tree(&self, api_version: &str, kind: &str) -> Value {
         json::stored(&self.text(api_version, kind)).unwrap_or_default()
+    }
+
+    /// The tree with its version as `apiVersion`, without the group, and without the kind.
+    pub(crate) fn own_tree(&self) -> Value {
+        self.tree(&self.version, "")
     }
 
     /// How much text it is.

@@ -13,7 +13,7 @@ use crate::resource::{
 fn kind(group: &str, plural: &str, native: bool, columns: Vec<Column>) -> Kind {
     let def = ResourceDef { native, ..ResourceDef::new(group, "v1", plural, "Any") };
     let version = Version { columns, ..Version::default() };
-    Kind { def, native: None, versions: BTreeMap::from([("v1".into(), version)]) }
+    Kind { versions: BTreeMap::from([("v1".into(), version)]), ..Kind::plain(def) }
 }
 
 fn printer(kind: &Kind, include: Include) -> Printer {

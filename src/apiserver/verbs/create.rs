@@ -13,7 +13,7 @@ use crate::{
         Call, definitions, modify, placeholders,
         rules::{self, Part},
     },
-    webhooks,
+    webhooks::{self, conversion},
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -59,6 +59,10 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     call.warn_of_finalizers(&object, None);
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
+    let mut stored = Value::Null;
+    if !call.is_dry() {
+        stored = conversion::stored(call.shared, &call.view, object.clone()).await?;
+    }
     let mut store = call.shared.store();
     if is_versioned && !call.is_dry() {
         let why = "resourceVersion should not be set on objects to be created";
@@ -74,11 +78,10 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     for placeholder in placeholders {
         store.remove(&placeholder);
     }
-    let mut object = call.view.stored(object);
     if key.resource == CRDS {
-        definitions::settle(&store, &mut object);
+        definitions::settle(&store, &mut stored);
     }
-    let stored = store.put(&key, object);
+    let stored = store.put(&key, stored);
     Ok(Reply::Object { status: 201, view: call.view.clone(), object: stored })
 }
 

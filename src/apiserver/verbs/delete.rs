@@ -12,7 +12,7 @@ use crate::{
     resource::{CRDS, ResourceDef, kind::View},
     store::{Key, Store, stored::Stored},
     verbs::{Call, read, rules},
-    webhooks::{self, Attempt},
+    webhooks::{self, Attempt, conversion},
 };
 
 /// The finalizers that a propagation policy asks for.
@@ -103,8 +103,8 @@ async fn ask(call: &Call<'_>, options: &Options, key: &Key) -> Result<(), Refusa
         let why = "this namespace may not be deleted";
         return Err(Refusal::forbidden(&call.view.kind.def, name, why));
     }
-    let found = call.shared.store().get(key);
-    let Some(old) = found.map(|it| call.view.tree(&it)) else { return Ok(()) };
+    let Some(found) = call.shared.store().get(key) else { return Ok(()) };
+    let old = conversion::tree(call.shared, &call.view, &found).await?;
     let attempt = Attempt { dry: options.dry, ..call.attempt("DELETE", name, Some(&old)) };
     webhooks::validate_deletion(call.shared, &attempt).await
 }

@@ -21,7 +21,7 @@ use crate::{
     managed::{self, Writer},
     metadata, object, rbac,
     refusal::{self, Refusal},
-    reply::Reply,
+    reply::{List, Reply},
     request::{
         Ask,
         body::{self, Expected},
@@ -32,7 +32,7 @@ use crate::{
     store::{Key, Store},
     table::Presenter,
     verbs::rules::{Part, Strictness},
-    webhooks::Attempt,
+    webhooks::{Attempt, conversion},
 };
 
 /// A request for objects, with what is known about it.
@@ -234,7 +234,29 @@ pub(crate) async fn answer(
         Some(name) if !target.watch => one(&call, verb, name).await,
         _ => many(&call, verb).await,
     }?;
+    let reply = converted(shared, reply).await?;
     presenter.reply(reply, &shared.store().now())
+}
+
+/// A reply whose objects have the version that the client asks for.
+async fn converted(shared: &Shared, reply: Reply) -> Result<Reply, Refusal> {
+    match reply {
+        Reply::Object { status, view, object } => {
+            let object = conversion::one(shared, &view, object).await?;
+            Ok(Reply::Object { status, view, object })
+        }
+        Reply::List(list) => {
+            let items = conversion::shown(shared, &list.view, list.items).await?;
+            Ok(Reply::List(List { items, ..list }))
+        }
+        other @ (Reply::Document(..)
+        | Reply::Text(..)
+        | Reply::Plain(..)
+        | Reply::Watch(_)
+        | Reply::Upgrade(_)
+        | Reply::Tagged { .. }
+        | Reply::Stream(..)) => Ok(other),
+    }
 }
 
 /// What is done with the objects of a resource.

@@ -20,7 +20,7 @@ use crate::{
         Call, create, definitions, placeholders,
         rules::{self, Part},
     },
-    webhooks,
+    webhooks::{self, conversion},
 };
 
 /// How often a patch is applied again when others write in between; the real server tries as often.
@@ -139,7 +139,7 @@ pub(crate) async fn write(
     for _attempt in 0..ATTEMPTS_MAX {
         let present = call.shared.store().get(&key);
         let present = present.ok_or_else(|| Refusal::not_found(&view.kind.def, name))?;
-        let old = view.tree(&present);
+        let old = conversion::tree(call.shared, view, &present).await?;
         let attempt = call.attempt("UPDATE", name, Some(&old));
         let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
         let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
@@ -150,9 +150,10 @@ pub(crate) async fn write(
         if call.is_dry() {
             return Ok(Reply::Document(200, new));
         }
-        let new = view.stored(new);
+        let new = conversion::stored(call.shared, view, new).await?;
         // What is compared is what is kept, without what reading adds.
-        let old = if view.converts() { stored_as(&present, &new) } else { old };
+        let is_kept_alike = !view.converts() && old.get("apiVersion") == new.get("apiVersion");
+        let old = if is_kept_alike { old } else { stored_as(&present, &new) };
         if let Some(object) = swap(&mut call.shared.store(), &key, &present, (&old, new)) {
             return Ok(Reply::Object { status: 200, view: view.clone(), object });
         }

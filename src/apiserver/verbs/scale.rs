@@ -14,6 +14,7 @@ use crate::{
         kind::{Scale, View},
     },
     verbs::{Call, modify, rules::Part},
+    webhooks::conversion,
 };
 
 /// What protobuf holds.
@@ -38,7 +39,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         "get" => {
             let found = call.shared.store().get(&call.key(name));
             let found = found.ok_or_else(|| Refusal::not_found(def, name))?;
-            let object = call.view.tree(&found);
+            let object = conversion::tree(call.shared, &call.view, &found).await?;
             check_present(def, scale, &object)?;
             return Ok(Reply::Document(200, shown(scale, &object)));
         }
@@ -80,7 +81,8 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     });
     Ok(match reply.await? {
         Reply::Object { status, view, object } => {
-            Reply::Document(status, shown(scale, &view.tree(&object)))
+            let object = conversion::tree(call.shared, &view, &object).await?;
+            Reply::Document(status, shown(scale, &object))
         }
         Reply::Document(status, object) => Reply::Document(status, shown(scale, &object)),
         other @ (Reply::List(_)

@@ -31,6 +31,7 @@ use crate::{
     },
     table::Presenter,
     verbs::read,
+    webhooks::conversion,
 };
 
 /// Longer than any test or server runs.
@@ -124,6 +125,8 @@ pub(crate) struct Watch {
 enum Step {
     /// Deliver this line, not before its time.
     Line(Instant, Bytes),
+    /// Deliver this object, not before its time.
+    Object(Instant, ChangeKind, Arc<Stored>),
     /// Deliver this line, then end.
     Last(Bytes),
     /// Wait for changes.
@@ -189,8 +192,24 @@ impl Watch {
             if self.ended || self.shared.signals.get().epoch != self.epoch {
                 return None;
             }
+            if let Err(refusal) = self.convert_initial().await {
+                self.refusal = Some(refusal);
+            }
             match self.step() {
                 Step::Line(due, line) => return self.hold(due).await.then_some(line),
+                Step::Object(due, kind, object) => {
+                    let objects = vec![object];
+                    let shown = conversion::shown(&self.shared, &self.scope.view, objects).await;
+                    let line = shown.map(|it| {
+                        let store = self.shared.store();
+                        it.first().map(|it| self.line(kind, it, &store)).unwrap_or_default()
+                    });
+                    let line = line.unwrap_or_else(|refusal| {
+                        self.ended = true;
+                        error_line(&refusal)
+                    });
+                    return self.hold(due).await.then_some(line);
+                }
                 Step::Last(line) => {
                     self.ended = true;
                     return Some(line);
@@ -213,6 +232,16 @@ impl Watch {
         }
     }
 
+    /// Converts what exists at the start in few requests.
+    async fn convert_initial(&mut self) -> Result<(), Refusal> {
+        if self.initial.is_empty() {
+            return Ok(());
+        }
+        let objects = std::mem::take(&mut self.initial).into();
+        self.initial = conversion::shown(&self.shared, &self.scope.view, objects).await?.into();
+        Ok(())
+    }
+
     async fn wait(&mut self) -> Wake {
         let (epoch, revision) = (self.epoch, self.revision);
         tokio::select! {
@@ -232,8 +261,7 @@ impl Watch {
             return Step::Last(error_line(&refusal));
         }
         if let Some(object) = self.initial.pop_front() {
-            let line = self.line(ChangeKind::Added, &object, &self.shared.store());
-            return Step::Line(Instant::now(), line);
+            return Step::Object(Instant::now(), ChangeKind::Added, object);
         }
         if std::mem::take(&mut self.options.initial_end) {
             return Step::Line(Instant::now(), self.bookmark(true));
@@ -266,7 +294,7 @@ impl Watch {
                 )
                 | None => {}
             }
-            return Step::Line(change.due.max(self.late), self.line(kind, &object, &store));
+            return Step::Object(change.due.max(self.late), kind, object);
         }
         if served.is_none() {
             return Step::Gone;
@@ -334,7 +362,7 @@ fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Stored>)> {
     };
     match change.kind {
         ChangeKind::Modified if !matches => {
-            let mut last = before.tree("", "");
+            let mut last = before.own_tree();
             object::set_meta(&mut last, "resourceVersion", change.revision.to_string());
             Some((ChangeKind::Deleted, Arc::new(Stored::of(&last))))
         }

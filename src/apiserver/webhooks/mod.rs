@@ -1,7 +1,9 @@
-//! Admission by webhooks: others are asked before something is written, and may change or refuse it.
+//! Webhooks. Admission: others are asked before something is written, and may change or refuse it. Conversion: others are asked for
+//! objects in another version.
 //!
 //! Mutating ones are asked one after the other, by the names of their configurations; validating ones see the final object.
 
+pub(crate) mod conversion;
 mod hook;
 mod https;
 mod review;
@@ -103,9 +105,12 @@ async fn ask_for_changes(
     hook: &Hook,
     object: Value,
 ) -> Result<Value, Refusal> {
-    let Some(verdict) = ask(shared, attempt, hook, Some(&object)).await? else { return Ok(object) };
-    match verdict.patched(&object) {
-        Ok(patched) => Ok(patched),
+    let kind = &attempt.view.kind;
+    let seen = conversion::in_version(shared, kind, &hook.version, object.clone()).await?;
+    let Some(verdict) = ask(shared, attempt, hook, Some(&seen)).await? else { return Ok(object) };
+    match verdict.patched(&seen) {
+        Ok(patched) if patched == seen => Ok(object),
+        Ok(patched) => conversion::in_version(shared, kind, &attempt.view.version, patched).await,
         Err(_problem) if hook.may_fail => Ok(object),
         Err(problem) => Err(failed(hook, &problem)),
     }
@@ -123,6 +128,15 @@ async fn ask(
         return Err(Refusal::bad_request(why));
     }
     let uid = shared.store().identities.uid();
+    let in_version = |it: Option<&Value>| {
+        let (kind, object) = (&attempt.view.kind, it.cloned());
+        async move {
+            let Some(object) = object else { return Ok(None) };
+            conversion::in_version(shared, kind, &hook.version, object).await.map(Some)
+        }
+    };
+    let (old, object) = (in_version(attempt.old).await?, in_version(object).await?);
+    let (attempt, object) = (&Attempt { old: old.as_ref(), ..*attempt }, object.as_ref());
     let question = review::question(&uid, attempt, hook, object);
     let mut target = hook.target.clone();
     // The webhook is told how much time it has.

@@ -9,11 +9,12 @@ use crate::cli::{
 };
 use crate::logic::{
     access::grants::{Access, Permission},
+    admission::{configuration, own_writes},
     change::registry::Registry,
     configure::TABLE,
     handlers::{
         description::describe,
-        handler::{Criterion, Handler},
+        handler::{Criterion, Handler, Kind},
     },
 };
 use crate::scripting::{LoadError, Modules, ScriptHost, Source};
@@ -77,6 +78,10 @@ impl Findings {
             findings.warnings.push(format!("{told}: {last}."));
         }
         findings.warnings.extend(all.iter().filter_map(never_called));
+        if options.settings.admission.service.is_none() {
+            // With a service, the namespace of the operator is excluded.
+            findings.warnings.extend(all.iter().filter_map(reviews_own_writes));
+        }
         findings
     }
 
@@ -113,6 +118,12 @@ impl Findings {
         self.errors.is_empty()
     }
 
+    /// Returns whether there are conversion handlers.
+    pub(super) fn converts(&self) -> bool {
+        let mut handlers = self.scripts.iter().filter_map(|it| it.handlers.as_ref()).flatten();
+        handlers.any(|it| it.kind == Kind::Convert)
+    }
+
     /// Returns the findings as JSON.
     pub(super) fn to_json(&self) -> Value {
         json!({
@@ -128,7 +139,7 @@ impl Findings {
 
 impl Script {
     fn to_json(&self) -> Value {
-        let handlers = self.handlers.iter().flatten().map(|it| Value::Object(describe(it)));
+        let handlers = self.handlers.iter().flatten().map(|it| Value::Object(described(it)));
         let modules = self.modules.taken().into_iter().filter(|it| it.digest.is_some());
         let grants = Permission::ALL.into_iter();
         let grants = grants.map(|it| (it.option().to_owned(), self.access.granted(it).into()));
@@ -140,6 +151,24 @@ impl Script {
             "grants": grants.collect::<Map<_, _>>(),
         })
     }
+}
+
+/// Returns the description of a handler, with its webhook.
+pub(super) fn described(handler: &Handler) -> Map<String, Value> {
+    let mut fields = describe(handler);
+    let selected = fields.get("resource").and_then(Value::as_str).unwrap_or_default();
+    let webhook = configuration::summary(handler, selected);
+    fields.extend(webhook.map(|it| ("webhook".to_owned(), Value::Object(it))));
+    fields
+}
+
+/// Returns the warning about a webhook without which the operator cannot start.
+fn reviews_own_writes(handler: &Handler) -> Option<String> {
+    let (written, location) = (own_writes::reviewed(handler)?, &handler.location);
+    Some(format!(
+        "{handler} ({location}) reviews what the operator itself writes: {written}. While no replica responds, these requests fail. \
+         Exclude its namespace with `namespace_selector`, or set `ignore_failures`."
+    ))
 }
 
 fn warning(note: &Note) -> Option<String> {

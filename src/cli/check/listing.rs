@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::findings::{Findings, Script};
-use crate::logic::{access::grants::Permission, handlers::description::describe, text::size};
+use super::findings::{Findings, Script, described};
+use crate::logic::{access::grants::Permission, text::size};
 use crate::settings::{Sandbox, Settings};
 
 /// Returns what the scripts declare.
@@ -81,7 +81,7 @@ fn of_script(text: &mut String, script: &Script) {
         Some(handlers) if handlers.is_empty() => writeln!(text, "{}: no handlers", script.name),
         Some(_) => writeln!(text, "{}", script.name),
     };
-    let rows: Vec<_> = script.handlers.iter().flatten().map(|it| Row::of(&describe(it))).collect();
+    let rows: Vec<_> = script.handlers.iter().flatten().map(|it| Row::of(&described(it))).collect();
     let width = |cell: fn(&Row) -> &str| rows.iter().map(|it| cell(it).chars().count()).max();
     let declaration = width(|it| &it.declaration).unwrap_or_default();
     let resource = width(|it| &it.resource).unwrap_or_default();
@@ -109,6 +109,7 @@ impl Row {
     fn of(handler: &Map<String, Value>) -> Self {
         let cell =
             |key: &str| handler.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let webhook = handler.get("webhook").map(webhook);
         let details = ["filters", "options"].into_iter().filter_map(|key| {
             let parts = handler.get(key)?.as_object()?;
             let parts: Vec<_> = parts.iter().map(|(key, it)| detail(key, it)).collect();
@@ -119,9 +120,25 @@ impl Row {
             resource: cell("resource"),
             id: cell("id"),
             location: cell("location"),
-            details: details.collect(),
+            details: details.chain(webhook).collect(),
         }
     }
+}
+
+/// Returns a webhook: `webhook check: CREATE, UPDATE of pods; Fail; 30 s`.
+fn webhook(webhook: &Value) -> String {
+    let text = |key: &str| webhook.get(key).and_then(Value::as_str).unwrap_or_default();
+    let texts = |key: &str| {
+        let all = webhook.get(key).and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+    };
+    let seconds = webhook.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or_default();
+    let (operations, resources) = (texts("operations"), texts("resources"));
+    format!(
+        "webhook {}: {operations} of {resources}; failurePolicy {}; timeout {seconds} s",
+        text("name"),
+        text("failurePolicy"),
+    )
 }
 
 /// Returns one filter or option: `retries 3`, `labels app="x" tier present`, `field spec.x`.

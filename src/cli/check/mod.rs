@@ -1,12 +1,14 @@
 //! `kopf check`: loads scripts as `kopf run` does, and reports what they declare and every error.
 //!
-//! It needs no cluster, serves nothing and calls no handler. Each script is loaded separately, so that an error does not hide
-//! another.
+//! It needs no cluster, serves nothing, and calls only conversion handlers, whose CRD it knows. Each script is loaded separately, so
+//! that an error does not hide another.
 
+mod conversions;
 mod findings;
 mod listing;
+mod samples;
 
-use std::io::Write as _;
+use std::{io::Write as _, path::PathBuf};
 
 use rustix::{io::dup, stdio::dup2_stdout};
 
@@ -19,11 +21,15 @@ use crate::cli::{
 };
 
 /// Checks the scripts. Prints the findings, also if the scripts cannot be used.
-pub(super) fn run(options: &RunOptions, output: OutputFormat) -> Result<Exit, Report> {
+pub(super) fn run(
+    options: &RunOptions,
+    output: OutputFormat,
+    definitions: &[PathBuf],
+) -> Result<Exit, Report> {
     let told = |it: std::io::Error| Report::failure(format!("cannot print: {it}"));
     let mut stdout = aside().map_err(told)?;
     let findings = match Read::files(options).map_err(Report::from) {
-        Ok(read) => check_scripts(options, read)?,
+        Ok(read) => check_scripts(options, read, definitions)?,
         Err(report) if report.exit == Exit::Usage => return Err(report),
         Err(report) => Findings::of_report(&report, options),
     };
@@ -46,11 +52,23 @@ fn aside() -> std::io::Result<std::fs::File> {
     Ok(stdout.into())
 }
 
-fn check_scripts(options: &RunOptions, read: Read) -> Result<Findings, Report> {
+fn check_scripts(
+    options: &RunOptions,
+    read: Read,
+    definitions: &[PathBuf],
+) -> Result<Findings, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
-    let findings = runtime.block_on(Findings::of(options, read.scripts));
+    let findings = runtime.block_on(async {
+        let mut findings = Findings::of(options, read.scripts.clone()).await;
+        if findings.is_usable() && findings.converts() {
+            let found = conversions::check(options, read.scripts, definitions).await?;
+            findings.errors.extend(found.errors);
+            findings.warnings.extend(found.warnings);
+        }
+        Ok(findings)
+    });
     runtime.shutdown_background();
-    Ok(findings)
+    findings
 }

@@ -83,7 +83,7 @@ impl Files {
     }
 
     /// Returns the objects of all files at the start.
-    pub(super) fn documents(&self) -> &[Document] {
+    pub(in crate::cli) fn documents(&self) -> &[Document] {
         &self.documents
     }
 

@@ -12,7 +12,7 @@ use super::documents::{self, Document};
 use crate::logic::{
     change::registry::Registry,
     handlers::{
-        handler::Category,
+        handler::{Category, Conversion},
         selector::{AnyName, Selector},
     },
     object::resource::Resource,
@@ -23,12 +23,13 @@ const GROUP: &str = "kopf.dev";
 /// The default version of kinds.
 const VERSION: &str = "v1";
 /// Categories of handlers that select resources.
-const CHOOSING: [Category; 5] = [
+const CHOOSING: [Category; 6] = [
     Category::Watching,
     Category::Changing,
     Category::Indexing,
     Category::Spawning,
     Category::Admission,
+    Category::Conversion,
 ];
 /// The prefix of the kinds in Kopf's examples: lower case hides word boundaries, but this one is known.
 const KNOWN_PREFIX: &str = "kopf";
@@ -67,18 +68,24 @@ pub(super) fn missing(
     objects: &[Document],
 ) -> Vec<Definition> {
     let samples: Vec<Sample<'_>> = objects.iter().map(|it| Sample::of(&it.object)).collect();
-    let mut selectors: Vec<&Selector> =
-        registry.selectors(&CHOOSING).into_iter().map(|(_, it)| it).collect();
-    // More specific selectors define kinds for less specific ones.
-    selectors.sort_by_key(|it| (it.group.is_none(), it.version.is_none()));
-    let said: BTreeSet<&str> = selectors.iter().filter_map(|it| plain(it)).collect();
+    let mut selectors = registry.selectors(&CHOOSING);
+    // More specific selectors define kinds for less specific ones; conversions name versions.
+    selectors.sort_by_key(|(handler, it)| {
+        let converts = handler.admission.conversion.is_some();
+        (it.group.is_none(), it.version.is_none() && !converts)
+    });
+    let said: BTreeSet<&str> = selectors.iter().filter_map(|(_, it)| plain(it)).collect();
     let mut found: Vec<Definition> = Vec::new();
-    for selector in selectors {
+    for (handler, selector) in selectors {
         // A selector function provides no name for a definition.
         if !selector.select(known, &|_, _| false).is_empty() {
             continue;
         }
-        let Some(wanted) = Definition::of(selector, &samples, &said) else { continue };
+        let Some(mut wanted) = Definition::of(selector, &samples, &said) else { continue };
+        let conversion = handler.admission.conversion.as_ref();
+        if let Some(Conversion { from, to }) = conversion {
+            wanted.versions = [from.clone(), to.clone()].into();
+        }
         let is_it = |group: &str, plural: &str, kind: &str| {
             let same_group = group == wanted.group || selector.group.is_none();
             same_group && (plural == wanted.plural || kind == wanted.kind)
@@ -88,7 +95,9 @@ pub(super) fn missing(
             continue;
         }
         match found.iter_mut().find(|it| is_it(&it.group, &it.plural, &it.kind)) {
-            Some(other) if selector.version.is_some() => other.versions.extend(wanted.versions),
+            Some(other) if selector.version.is_some() || conversion.is_some() => {
+                other.versions.extend(wanted.versions);
+            }
             Some(_) => {}
             None => found.push(wanted),
         }

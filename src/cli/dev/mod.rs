@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     apply::{Api, Applied},
     data::Data,
-    documents::{Document, text},
+    documents::text,
     options::{DevOptions, KubeconfigOption},
 };
 use crate::cli::{
@@ -58,7 +58,7 @@ use kopf_apiserver::{
 
 pub(super) use self::{
     access::{Access, client},
-    documents::NAMESPACE,
+    documents::{Document, NAMESPACE},
     files::Files,
     options::resolve,
 };

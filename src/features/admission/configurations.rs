@@ -1,13 +1,18 @@
 //! Keeps the webhook configurations of the cluster as the handlers need them.
 //!
-//! There are two, of one name: for validating and for mutating webhooks. Both are written when the handlers, their resources or the
-//! server have changed, and when somebody else has changed or deleted them. Only one replica writes: the leader. The last writer
-//! is stored in an annotation: a process leaves the webhooks to another one that has written them later, as in a rolling update,
-//! until that one has removed them.
+//! There are two, of one name: for validating and for mutating webhooks; and the CRDs whose objects handlers convert, each with a
+//! webhook in its spec. All are written when the handlers, their resources or the server have changed, and when somebody else has
+//! changed or deleted them. Only one replica writes: the leader. The last writer is stored in an annotation: a process leaves the
+//! webhooks to another one that has written them later, as in a rolling update, until that one has removed them.
+//!
+//! Webhooks of CRDs are never removed: without them, API servers would serve and store objects unconverted.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use futures::{StreamExt as _, future, stream::BoxStream};
+use futures::{
+    StreamExt as _,
+    stream::{BoxStream, FuturesUnordered},
+};
 use serde_json::{Value, json};
 use tokio::{
     sync::watch,
@@ -30,6 +35,8 @@ use crate::telemetry::{Health, HealthState};
 
 /// The name of the part in the health report.
 const PART: &str = "webhook-configurations";
+/// The same for CRDs.
+const CONVERSIONS: &str = "conversion-webhooks";
 
 /// The annotation with the identity of the last writer.
 const WRITER: &str = "kopf.dev/webhook-writer";
@@ -48,6 +55,8 @@ pub struct Wanted {
     pub client: ClientConfig,
     /// The handlers, each with the resources that it selects.
     pub rules: Vec<Rule>,
+    /// The names of the CRDs whose objects handlers convert.
+    pub conversions: BTreeSet<String>,
 }
 
 /// What happens to the webhooks when the operator ends.
@@ -78,24 +87,50 @@ pub struct Configurations {
     pub health: Health,
     /// What happens at the end.
     pub exit: Exit,
+    /// The CRDs that were written at least once, or that another replica writes.
+    pub settled: watch::Sender<BTreeSet<String>>,
 }
 
 impl Configurations {
-    /// Keeps both objects until `stop`.
+    /// Keeps all objects until `stop`.
     pub async fn run(self, wanted: watch::Receiver<Option<Wanted>>, stop: CancellationToken) {
         self.health.note(PART, HealthState::Unready, "the webhooks are not configured yet");
-        let [validating, mutating] = [Kind::Validate, Kind::Mutate].map(|kind| {
-            let keeper = Keeper::new(&self, kind, wanted.clone());
-            keeper.run(stop.clone())
-        });
-        future::join(validating, mutating).await;
+        let keep = |part| Keeper::new(&self, part, wanted.clone()).run(stop.clone());
+        let kinds = [Kind::Validate, Kind::Mutate].map(Part::Reviews);
+        let mut keepers: FuturesUnordered<_> = kinds.into_iter().map(keep).collect();
+        let mut kept = BTreeSet::new();
+        let mut changes = wanted.clone();
+        loop {
+            let conversions = changes.borrow_and_update().as_ref().map(|it| it.conversions.clone());
+            for crd in conversions.into_iter().flatten() {
+                if kept.insert(crd.clone()) {
+                    keepers.push(keep(Part::Conversion(crd)));
+                }
+            }
+            tokio::select! {
+                ended = keepers.next() => if ended.is_none() { return },
+                changed = changes.changed() => if changed.is_err() {
+                    while keepers.next().await.is_some() {}
+                    return;
+                }
+            }
+        }
     }
 }
 
-/// Keeps one of the two objects.
+/// One of the objects, or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// The configuration of the handlers of this kind.
+    Reviews(Kind),
+    /// The webhook in the CRD of this name.
+    Conversion(String),
+}
+
+/// Keeps one of the objects.
 struct Keeper<'a> {
     parts: &'a Configurations,
-    kind: Kind,
+    part: Part,
     resource: Arc<Resource>,
     wanted: watch::Receiver<Option<Wanted>>,
     /// What was written last.
@@ -120,11 +155,11 @@ struct Written {
 }
 
 impl<'a> Keeper<'a> {
-    fn new(parts: &'a Configurations, kind: Kind, wanted: watch::Receiver<Option<Wanted>>) -> Self {
-        let resource = Arc::new(resource_of(kind));
+    fn new(parts: &'a Configurations, part: Part, wanted: watch::Receiver<Option<Wanted>>) -> Self {
+        let resource = Arc::new(part.resource());
         Keeper {
             parts,
-            kind,
+            part,
             resource,
             wanted,
             written: None,
@@ -154,7 +189,7 @@ impl<'a> Keeper<'a> {
     }
 
     fn watch(&self) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
-        let fields = format!("metadata.name={}", self.parts.name);
+        let fields = format!("metadata.name={}", self.object_name());
         self.parts.cluster.stream(StreamTarget {
             resource: Arc::clone(&self.resource),
             namespace: None,
@@ -168,7 +203,7 @@ impl<'a> Keeper<'a> {
         match event {
             Some(Ok(StreamEvent::Listing)) => self.is_listed = false,
             Some(Ok(StreamEvent::Object(event_type, object))) => {
-                if object.header().name.as_deref() == Some(&*self.parts.name) {
+                if object.header().name.as_deref() == Some(self.object_name()) {
                     self.is_listed = true;
                     self.note_object(event_type, &object);
                 }
@@ -183,7 +218,7 @@ impl<'a> Keeper<'a> {
 
     fn note_object(&mut self, event_type: Option<EventType>, object: &Object) {
         let is_deleted = event_type == Some(EventType::Deleted);
-        let shown = (!is_deleted).then(|| webhooks_of(object));
+        let shown = (!is_deleted).then(|| self.part.content_of(object));
         let version = version_of(object);
         if self.written.as_ref().is_some_and(|it| it.version >= version && version.is_some()) {
             return;
@@ -223,12 +258,12 @@ impl<'a> Keeper<'a> {
         if !self.is_writer() {
             // The leader writes.
             (self.written, self.is_left) = (None, false);
-            self.parts.health.note(PART, HealthState::Ready, "configured by another replica");
+            self.settle("configured by another replica");
             return;
         }
         let wanted = self.wanted.borrow_and_update().clone();
         let Some(wanted) = wanted.filter(|_| !self.is_left) else { return };
-        let webhooks = self.webhooks(&wanted, Extent::All);
+        let Some(webhooks) = self.webhooks(&wanted, Extent::All) else { return };
         if self.written.as_ref().is_some_and(|it| it.webhooks == webhooks) {
             return;
         }
@@ -238,25 +273,32 @@ impl<'a> Keeper<'a> {
         let is_needless = self.shown.is_none() && webhooks == json!([]);
         if is_needless && self.written.is_none() {
             // Nobody needs an empty object.
-            self.settle();
+            self.settle("configured");
             return;
         }
         tracing::info!(target: TARGET, "Reconfiguring {}.", self.name());
         match self.send(&webhooks).await {
             Ok(object) => {
-                let stored = webhooks_of(&object);
+                let stored = self.part.content_of(&object);
                 self.shown = Some(stored.clone());
                 let version = version_of(&object);
                 self.written = Some(Written { webhooks, stored, version });
-                self.settle();
+                self.settle("configured");
             }
             Err(error) => self.fail(&error),
         }
     }
 
-    fn settle(&mut self) {
+    fn settle(&mut self, text: &str) {
         self.retry = None;
-        self.parts.health.note(PART, HealthState::Ready, "configured");
+        self.parts.health.note(self.part.health(), HealthState::Ready, text);
+        self.note_settled();
+    }
+
+    /// Notes that the first attempt has ended.
+    fn note_settled(&self) {
+        let Part::Conversion(crd) = &self.part else { return };
+        self.parts.settled.send_if_modified(|it| it.insert(crd.clone()));
     }
 
     fn fail(&mut self, error: &ApiError) {
@@ -264,17 +306,21 @@ impl<'a> Keeper<'a> {
         self.retry = Some((Instant::now() + pause, pause));
         let seconds = pause.as_secs();
         let text = format!("Cannot configure {}, retrying in {seconds} s: {error}", self.name());
-        self.parts.health.note(PART, HealthState::Unready, &text);
-        let hint = (error.class == ErrorClass::Denied).then(|| {
-            format!(" Grant the verbs list, watch, create and patch for {}.", self.resource.plural)
-        });
+        self.parts.health.note(self.part.health(), HealthState::Unready, &text);
+        self.note_settled();
+        let verbs = match self.part {
+            Part::Reviews(_) => "list, watch, create and patch",
+            Part::Conversion(_) => "list, watch and patch",
+        };
+        let hint = (error.class == ErrorClass::Denied)
+            .then(|| format!(" Grant the verbs {verbs} for {}.", self.resource.plural));
         tracing::error!(target: TARGET, "{text}{}", hint.unwrap_or_default());
     }
 
     /// Creates the object if it does not exist, and replaces its webhooks.
     async fn send(&self, webhooks: &Value) -> Result<Object, ApiError> {
         match self.patch(webhooks, Some(&self.parts.identity)).await {
-            Err(error) if error.class == ErrorClass::Missing => {}
+            Err(error) if error.class == ErrorClass::Missing && self.part.is_created() => {}
             sent => return sent,
         }
         let Configurations { name, identity, cluster, .. } = self.parts;
@@ -296,11 +342,17 @@ impl<'a> Keeper<'a> {
 
     async fn patch(&self, webhooks: &Value, writer: Option<&str>) -> Result<Object, ApiError> {
         let annotations = json!({ WRITER: writer });
-        let payload = json!({ "metadata": { "annotations": annotations }, "webhooks": webhooks });
+        let metadata = json!({ "annotations": annotations });
+        let payload = match self.part {
+            Part::Reviews(_) => json!({ "metadata": metadata, "webhooks": webhooks }),
+            Part::Conversion(_) => {
+                json!({ "metadata": metadata, "spec": { "conversion": webhooks } })
+            }
+        };
         let request = PatchRequest {
             resource: &self.resource,
             namespace: None,
-            name: &self.parts.name,
+            name: self.object_name(),
             subresource: None,
             kind: PatchKind::Merge,
             payload: payload.to_string().into(),
@@ -316,6 +368,7 @@ impl<'a> Keeper<'a> {
             return;
         }
         let Some(wanted) = self.wanted.borrow().clone() else { return };
+        let Some(webhooks) = self.webhooks(&wanted, Extent::Persistent) else { return };
         let removal = async {
             let Configurations { name, cluster, identity, .. } = self.parts;
             let address = Address { resource: &self.resource, namespace: None, name };
@@ -325,7 +378,6 @@ impl<'a> Keeper<'a> {
                 return Ok(());
             }
             tracing::info!(target: TARGET, "Cleaning up {}.", self.name());
-            let webhooks = self.webhooks(&wanted, Extent::Persistent);
             self.patch(&webhooks, None).await.map(drop)
         };
         let problem = match time::timeout(END_MAX, removal).await {
@@ -340,15 +392,81 @@ impl<'a> Keeper<'a> {
         );
     }
 
-    fn webhooks(&self, wanted: &Wanted, extent: Extent) -> Value {
-        let Wanted { client, rules } = wanted;
-        configuration::webhooks(self.kind, rules, (&self.parts.name, client), extent).into()
+    /// Returns what the object must contain; `None`: it is left as it is.
+    fn webhooks(&self, wanted: &Wanted, extent: Extent) -> Option<Value> {
+        let Wanted { client, rules, conversions } = wanted;
+        match &self.part {
+            Part::Reviews(kind) => {
+                let webhooks =
+                    configuration::webhooks(*kind, rules, (&self.parts.name, client), extent);
+                Some(webhooks.into())
+            }
+            Part::Conversion(crd) => {
+                let is_wanted = conversions.contains(crd) && extent == Extent::All;
+                is_wanted.then(|| configuration::conversion(crd, client))
+            }
+        }
+    }
+
+    /// Returns the name of the object.
+    fn object_name(&self) -> &str {
+        match &self.part {
+            Part::Reviews(_) => &self.parts.name,
+            Part::Conversion(crd) => crd,
+        }
     }
 
     /// Returns the name of the object in log lines.
     fn name(&self) -> String {
-        let adjective = if self.kind == Kind::Mutate { "mutating" } else { "validating" };
-        format!("the {adjective} webhook {}", self.parts.name)
+        match &self.part {
+            Part::Reviews(Kind::Mutate) => format!("the mutating webhook {}", self.parts.name),
+            Part::Reviews(_) => format!("the validating webhook {}", self.parts.name),
+            Part::Conversion(crd) => format!("the conversion webhook of {crd}"),
+        }
+    }
+}
+
+impl Part {
+    /// Returns the name of the part in the health report.
+    fn health(&self) -> &'static str {
+        match self {
+            Part::Reviews(_) => PART,
+            Part::Conversion(_) => CONVERSIONS,
+        }
+    }
+
+    /// Returns whether the operator creates the object; CRDs belong to the user.
+    fn is_created(&self) -> bool {
+        matches!(self, Part::Reviews(_))
+    }
+
+    /// Returns the part of an object that is kept.
+    fn content_of(&self, object: &Object) -> Value {
+        let body = object.body();
+        match self {
+            Part::Reviews(_) => body.get("webhooks").cloned().unwrap_or_else(|| json!([])),
+            Part::Conversion(_) => body.pointer("/spec/conversion").cloned().unwrap_or_default(),
+        }
+    }
+
+    fn resource(&self) -> Resource {
+        let (group, kind) = match self {
+            Part::Reviews(Kind::Mutate) => {
+                ("admissionregistration.k8s.io", "MutatingWebhookConfiguration")
+            }
+            Part::Reviews(_) => ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+            Part::Conversion(_) => ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        };
+        let singular = kind.to_ascii_lowercase();
+        Resource {
+            group: group.into(),
+            version: "v1".into(),
+            plural: format!("{singular}s"),
+            kind: kind.into(),
+            singular,
+            preferred: true,
+            ..Resource::default()
+        }
     }
 }
 
@@ -361,25 +479,4 @@ impl Configurations {
 
 fn version_of(object: &Object) -> Option<u64> {
     object.header().resource_version.as_deref()?.parse().ok()
-}
-
-fn webhooks_of(object: &Object) -> Value {
-    object.body().get("webhooks").cloned().unwrap_or_else(|| json!([]))
-}
-
-fn resource_of(kind: Kind) -> Resource {
-    let (name, plural) = if kind == Kind::Mutate {
-        ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
-    } else {
-        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
-    };
-    Resource {
-        group: "admissionregistration.k8s.io".into(),
-        version: "v1".into(),
-        plural: plural.into(),
-        kind: name.into(),
-        singular: name.to_ascii_lowercase(),
-        preferred: true,
-        ..Resource::default()
-    }
 }

@@ -1,9 +1,11 @@
-//! Admission webhooks: answers reviews, and keeps the webhook configurations of the cluster as the handlers need them.
+//! Webhooks: answers reviews, and keeps the webhook configurations of the cluster as the handlers need them.
 //!
-//! `reviewer.rs` calls the handlers for one review; `configurations.rs` writes to the cluster which reviews the operator wants.
+//! `reviewer.rs` calls the handlers for one review, `converter.rs` those of a conversion; `configurations.rs` writes to the cluster which
+//! reviews the operator wants.
 //! The reactor tells both which handlers are served; servers in `webhooks/` or in this process deliver the reviews.
 
 mod configurations;
+mod converter;
 mod reviewer;
 
 pub use self::{

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
+use super::converter::{Converter, is_abort, late};
 use crate::call::{
     AdmissionCause, CallServices, Cause, LiveGeneration, Logger, LoggerKind, Memo, ObjectCause,
     ObjectDetail, Scripts, SharedPatch, Warnings,
@@ -25,8 +26,9 @@ use crate::handling::{
 };
 use crate::logic::{
     admission::{
+        conversion::{self, ConversionReview},
         response::Decision,
-        review::{Request, Review, ReviewError},
+        review::{self, Request, Review, ReviewError},
     },
     change::{
         filters::{Answers, Subject},
@@ -35,19 +37,22 @@ use crate::logic::{
     },
     handlers::{
         handler::{Handler, Kind},
-        outcome::{Ended, Failure, LogLevel, Outcome, Raised, RaisedKind},
+        outcome::{Ended, Failure, LogLevel, Outcome},
     },
-    object::{Header, resource::Resource},
+    object::{Header, depth, resource::Resource},
     text::python_text,
 };
 use crate::ports::{BoxFuture, Clock, Leadership, ReviewRequest, Reviewer};
 use crate::settings::Execution;
+use crate::telemetry::Metrics;
 
 /// The log target of admission.
 pub(super) const TARGET: &str = "kopf.admission";
 
 /// How long API servers wait by default.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+/// How long API servers wait for a conversion.
+const CONVERSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The part of the time that is left for the response to arrive.
 const RESERVE: u32 = 10;
 
@@ -75,6 +80,8 @@ pub struct OperatorReviewer {
     pub memo: Memo,
     /// The memos of known objects.
     pub recall: RecallMemo,
+    /// Counts the reviews.
+    pub metrics: Metrics,
     /// `None` until the operator is ready.
     pub handlers: Mutex<Option<Arc<AdmissionHandlers>>>,
 }
@@ -104,7 +111,13 @@ impl OperatorReviewer {
         let handlers = self.handlers.lock().clone();
         let handlers = handlers
             .ok_or_else(|| ReviewError::Unavailable("the operator is not ready yet".into()))?;
-        let review = Review::parse(&delivered.body)?;
+        let review = depth::value(&delivered.body).map_err(|it| review::not_json(&it))?;
+        if conversion::is_review(&review) {
+            return self
+                .convert(&handlers, ConversionReview::of(review)?, delivered.deadline)
+                .await;
+        }
+        let review = Review::of(review)?;
         let served = handlers.resources.iter().find(|(it, _)| review.resource.names(it));
         let Some((resource, selected)) = served else {
             return Err(ReviewError::UnknownResource(review.resource));
@@ -137,10 +150,45 @@ impl OperatorReviewer {
             cause: ObjectCause { resource, object, patch, detail },
             request: &request,
             memo: self.memo_of(&request),
+            is_stopped: AtomicBool::new(false),
             logger: Logger::of_object(LoggerKind::Local, reference),
         };
-        let decision = call.decide(selected, delivered.handler.as_deref(), &cause.warnings).await?;
+        let begun = Instant::now();
+        let id = delivered.handler.as_deref();
+        let decision = call.decide(selected, id, &cause.warnings).await?;
+        if let Some(id) = id.filter(|id| selected.iter().any(|it| *it.id == **id)) {
+            self.metrics.reviewed(id, result(&decision, &call), begun.elapsed());
+        }
         Ok(decision.answer(&review).to_string().into())
+    }
+
+    async fn convert(
+        &self,
+        handlers: &AdmissionHandlers,
+        review: ConversionReview,
+        deadline: Option<Instant>,
+    ) -> Result<Bytes, ReviewError> {
+        let services = standalone(&handlers.live.services, self.clock);
+        let runner = Runner {
+            scripts: &*self.scripts,
+            clock: self.clock,
+            settings: &handlers.execution,
+            services: &services,
+        };
+        let usual = Instant::now() + CONVERSION_TIMEOUT;
+        let deadline = before(deadline.unwrap_or(usual));
+        let converter =
+            Converter { runner, deadline, served: &handlers.resources, memo: &self.memo };
+        let begun = Instant::now();
+        let converted = converter.convert(&review).await;
+        if let Some(crd) = review.objects.first().and_then(|it| converter.crd(it)) {
+            let result = if converted.is_ok() { "converted" } else { "failed" };
+            self.metrics.reviewed(&crd, result, begun.elapsed());
+        }
+        if let Err(why) = &converted {
+            tracing::error!(target: TARGET, "A conversion to {} failed: {why}", review.version);
+        }
+        Ok(review.answer(converted).to_string().into())
     }
 
     /// A new object has no memory yet, and may never have one.
@@ -159,8 +207,13 @@ fn standalone(services: &CallServices, clock: Clock) -> Arc<CallServices> {
 
 /// Returns when the response must be sent: before the client stops waiting.
 fn deadline(delivered: &ReviewRequest) -> Instant {
+    before(delivered.deadline.unwrap_or_else(|| Instant::now() + TIMEOUT_DEFAULT))
+}
+
+/// Returns a moment before the deadline of a client, so that the response arrives in time.
+fn before(deadline: Instant) -> Instant {
     let now = Instant::now();
-    let left = delivered.deadline.map_or(TIMEOUT_DEFAULT, |it| it.saturating_duration_since(now));
+    let left = deadline.saturating_duration_since(now);
     now + left.saturating_sub(left / RESERVE)
 }
 
@@ -172,6 +225,17 @@ struct Call<'a> {
     request: &'a Request,
     memo: Memo,
     logger: Logger,
+    /// Whether any handler was stopped at a limit.
+    is_stopped: AtomicBool,
+}
+
+/// Returns the result of a review for the metrics.
+fn result(decision: &Decision, call: &Call<'_>) -> &'static str {
+    match (call.is_stopped.load(Ordering::Relaxed), decision.is_allowed()) {
+        (true, _) => "timeout",
+        (false, true) => "allowed",
+        (false, false) => "denied",
+    }
 }
 
 impl Call<'_> {
@@ -238,6 +302,7 @@ impl Call<'_> {
         if !is_stopped.into_inner() && failure.class != "HandlerTimeoutError" {
             return Some(failure);
         }
+        self.is_stopped.store(true, Ordering::Relaxed);
         // The details are in the log: they are about the operator, not about the request.
         let message = format!("the handler {} failed", python_text::quoted(&handler.id));
         if handler.admission.ignore_failures {
@@ -296,14 +361,4 @@ impl Call<'_> {
         }
         Ok(body)
     }
-}
-
-fn is_abort(ended: &Ended) -> bool {
-    let Ended::Raised(raised) = ended else { return false };
-    matches!(raised.kind, RaisedKind::Aborted(_))
-}
-
-fn late() -> Raised {
-    let message = "it did not return before the API server stops waiting".to_owned();
-    Raised { kind: RaisedKind::Aborted(None), message, trace: None }
 }

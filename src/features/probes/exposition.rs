@@ -17,7 +17,7 @@ use prometheus_client::{
 use tokio::time::Instant;
 
 use super::report;
-use crate::telemetry::{Health, PartHealth};
+use crate::telemetry::{Health, Metrics, PartHealth};
 
 /// The content type of the page.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -25,6 +25,26 @@ pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PartLabels {
     part: String,
+}
+
+/// Adds the metrics of webhooks.
+fn add_webhooks(registry: &mut Registry, metrics: &Metrics) {
+    registry.register(
+        "webhook_reviews",
+        "Reviews of webhooks by webhook and result",
+        metrics.reviews.clone(),
+    );
+    registry.register_with_unit(
+        "webhook_review_duration",
+        "Durations of reviews of webhooks",
+        Unit::Seconds,
+        metrics.review_seconds.clone(),
+    );
+    registry.register(
+        "webhook_connections_refused",
+        "Connections to the webhook server that were not accepted, by reason",
+        metrics.refused_connections.clone(),
+    );
 }
 
 /// Returns the page with the present values of all metrics.
@@ -43,6 +63,7 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
         Unit::Seconds,
         metrics.call_seconds.clone(),
     );
+    add_webhooks(&mut registry, metrics);
     registry.register(
         "api_requests",
         "Requests to the Kubernetes API by verb and by HTTP status or reason, each attempt",

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use crate::logic::{
-    handlers::handler::{Admission, Criterion, Handler, Kind},
+    handlers::handler::{Admission, Category, Criterion, Handler, Kind},
     object::resource::Resource,
 };
 
@@ -87,12 +87,47 @@ pub fn webhooks(
         .collect()
 }
 
+/// Returns the `spec.conversion` of a CRD whose objects an operator converts, as a merge patch.
+pub fn conversion(crd: &str, client: &ClientConfig) -> Value {
+    let mut config = client.of(crd);
+    if let Some(fields) = config.as_object_mut() {
+        // The other form, which the CRD may have had before, must not stay.
+        for form in ["url", "service"] {
+            fields.entry(form).or_insert(Value::Null);
+        }
+    }
+    let webhook = json!({ "clientConfig": config, "conversionReviewVersions": ["v1"] });
+    json!({ "strategy": "Webhook", "webhook": webhook })
+}
+
+/// Returns what is known of the webhook of a handler without a cluster; `selected` names its resource. `None` for other handlers.
+pub fn summary(handler: &Handler, selected: &str) -> Option<Map<String, Value>> {
+    if handler.kind.category() != Category::Admission {
+        return None;
+    }
+    let rule =
+        rule(&handler.admission, &Resource { plural: selected.into(), ..Resource::default() });
+    let policy = if handler.admission.ignore_failures { "Ignore" } else { "Fail" };
+    let fields = [
+        ("name", normalized(&handler.id).into()),
+        ("operations", rule.get("operations").cloned().unwrap_or_default()),
+        ("resources", rule.get("resources").cloned().unwrap_or_default()),
+        ("failurePolicy", policy.into()),
+        ("timeoutSeconds", seconds(handler).into()),
+    ];
+    Some(fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
+}
+
+/// Returns how long API servers wait for a handler.
+fn seconds(handler: &Handler) -> u64 {
+    let whole = |it: Duration| it.as_secs() + u64::from(it.subsec_nanos() > 0);
+    handler.limits.timeout.map_or(TIMEOUT_MAX, whole).clamp(1, TIMEOUT_MAX)
+}
+
 fn webhook(handler: &Handler, resources: &[Resource], name: &str, client: &ClientConfig) -> Value {
     let Admission { side_effects, ignore_failures, .. } = handler.admission;
     let options = &handler.admission;
     let rules = resources.iter().map(|it| rule(options, it)).collect::<Vec<_>>();
-    let whole = |it: Duration| it.as_secs() + u64::from(it.subsec_nanos() > 0);
-    let seconds = handler.limits.timeout.map_or(TIMEOUT_MAX, whole);
     let policy = options.match_policy.as_deref().unwrap_or("Equivalent");
     let mut webhook = json!({
         "name": name,
@@ -102,7 +137,7 @@ fn webhook(handler: &Handler, resources: &[Resource], name: &str, client: &Clien
         "rules": rules,
         "objectSelector": object_selector(&handler.filters.labels),
         "clientConfig": client.of(&handler.id),
-        "timeoutSeconds": seconds.clamp(1, TIMEOUT_MAX),
+        "timeoutSeconds": seconds(handler),
         "admissionReviewVersions": ["v1", "v1beta1"],
     });
     let own = client.namespace().map(|it| {
@@ -156,7 +191,7 @@ fn object_selector(labels: &[(String, Criterion)]) -> Value {
 }
 
 impl ClientConfig {
-    /// Returns the `clientConfig` of the webhook of one handler.
+    /// Returns the `clientConfig` of the webhook of one handler, or of one CRD.
     fn of(&self, id: &str) -> Value {
         let mut config = Map::new();
         match &self.endpoint {

@@ -1,10 +1,12 @@
-//! Admission webhooks: reads reviews, builds responses, and builds the configurations that make API servers send reviews.
+//! Webhooks: reads reviews, builds responses, and builds the configurations that make API servers send reviews.
 //!
 //! The contract is `tests/vectors/admission-reviews.json` and `admission-configurations.json`. The handlers of a review are chosen
 //! by `logic/change/selection.rs`.
 
 pub mod certificates;
 pub mod configuration;
+pub mod conversion;
+pub mod own_writes;
 pub mod response;
 pub mod review;
 pub mod server;

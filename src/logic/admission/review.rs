@@ -78,10 +78,7 @@ impl Review {
     /// # Errors
     /// If it is not JSON, or does not name the resource.
     pub fn parse(body: &[u8]) -> Result<Self, ReviewError> {
-        let invalid =
-            |it: serde_json::Error| malformed(format!("the body is not valid JSON: {it}"));
-        let review = depth::value(body).map_err(invalid)?;
-        Self::of(review)
+        Self::of(depth::value(body).map_err(|it| not_json(&it))?)
     }
 
     /// Reads a parsed review.
@@ -198,6 +195,11 @@ impl fmt::Display for ResourceName {
     }
 }
 
-fn malformed(text: impl Into<String>) -> ReviewError {
+/// Returns the error for a body that is not JSON.
+pub fn not_json(error: &serde_json::Error) -> ReviewError {
+    malformed(format!("the body is not valid JSON: {error}"))
+}
+
+pub(super) fn malformed(text: impl Into<String>) -> ReviewError {
     ReviewError::Malformed(text.into())
 }

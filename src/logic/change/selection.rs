@@ -163,7 +163,8 @@ fn is_wanted(handler: &Handler, request: &AdmissionRequest<'_>) -> bool {
     let changes_nothing = handler.kind == Kind::Mutate
         && request.operation == Some("DELETE")
         && options.operations != ["DELETE"];
-    subresource
+    handler.kind != Kind::Convert
+        && subresource
         && !changes_nothing
         && request.kind.is_none_or(|it| it == handler.kind)
         && request.id.is_none_or(|it| it == &*handler.id)
@@ -213,10 +214,6 @@ fn verdict(
         Err(question) if answers.excludes(handler) || answers.has_failed(&question) => {
             Ok(Certainty::Unknown)
         }
-        Err(question) => Err(open_question(handler, question)),
+        Err(question) => Err(OpenQuestion { handler: Arc::clone(handler), question }),
     }
-}
-
-fn open_question(handler: &Arc<Handler>, question: Question) -> OpenQuestion {
-    OpenQuestion { handler: Arc::clone(handler), question }
 }

@@ -168,6 +168,8 @@ fn of_options(handler: &Handler) -> Map<String, Value> {
         ("namespace_selector", admission.namespace_selector.clone()),
         ("match_policy", admission.match_policy.clone().map(Value::from)),
         ("reinvocation", flag(admission.reinvocation)),
+        ("from", admission.conversion.as_ref().map(|it| it.from.clone().into())),
+        ("to", admission.conversion.as_ref().map(|it| it.to.clone().into())),
     ];
     all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }

@@ -49,6 +49,8 @@ pub enum Kind {
     Validate,
     /// `on_mutate`
     Mutate,
+    /// `on_convert`
+    Convert,
 }
 
 /// Handlers of one category are selected and called in the same way.
@@ -66,6 +68,8 @@ pub enum Category {
     Changing,
     /// Answer admission requests.
     Admission,
+    /// Convert objects between versions.
+    Conversion,
 }
 
 /// How an error is treated that is neither temporary nor permanent by its class.
@@ -164,6 +168,17 @@ pub struct Admission {
     pub match_policy: Option<String>,
     /// Mutating handlers: called again if later webhooks change the object.
     pub reinvocation: bool,
+    /// Conversion handlers: what they convert.
+    pub conversion: Option<Conversion>,
+}
+
+/// The versions of a conversion handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// The version of the objects before.
+    pub from: String,
+    /// The version of the objects afterwards.
+    pub to: String,
 }
 
 /// A fixed delay, or one computed from the object.
@@ -261,6 +276,7 @@ impl Kind {
             Kind::Test => "test",
             Kind::Validate => "on_validate",
             Kind::Mutate => "on_mutate",
+            Kind::Convert => "on_convert",
         }
     }
 
@@ -277,17 +293,21 @@ impl Kind {
                 Category::Activity
             }
             Kind::Validate | Kind::Mutate => Category::Admission,
+            Kind::Convert => Category::Conversion,
         }
     }
 }
 
 impl Category {
+    /// Those whose handlers API servers call through webhooks.
+    pub const WEBHOOKS: [Category; 2] = [Category::Admission, Category::Conversion];
+
     /// Returns the error mode of handlers that do not set one.
     pub fn default_errors(self) -> ErrorsMode {
         match self {
             Category::Indexing | Category::Watching => ErrorsMode::Ignored,
             Category::Activity | Category::Spawning | Category::Changing => ErrorsMode::Temporary,
-            Category::Admission => ErrorsMode::Permanent,
+            Category::Admission | Category::Conversion => ErrorsMode::Permanent,
         }
     }
 }
@@ -390,6 +410,7 @@ impl fmt::Display for Handler {
             Category::Activity => "Activity",
             Category::Indexing => "Indexer",
             Category::Admission => "Webhook",
+            Category::Conversion => "Converter",
             Category::Spawning if self.kind == Kind::Timer => "Timer",
             Category::Spawning => "Daemon",
             Category::Watching | Category::Changing => "Handler",

@@ -153,9 +153,9 @@ impl<'a> Observer<'a> {
         targets
     }
 
-    /// Returns the resources that admission handlers select, each with these handlers.
+    /// Returns the resources that handlers of webhooks select, each with these handlers.
     pub(super) fn admission(&self) -> Vec<(Arc<Resource>, Selected)> {
-        if self.registry.selectors(&[Category::Admission]).is_empty() {
+        if self.registry.selectors(&Category::WEBHOOKS).is_empty() {
             return Vec::new();
         }
         let known = self.resources.known();

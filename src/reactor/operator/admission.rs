@@ -4,17 +4,20 @@
 //! After a reload, reviews reach the new handlers before the configurations name them. A handler that is removed is not missed: its
 //! webhook allows every request until its configuration is gone.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{sync::watch, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::features::admission::{
     AdmissionHandlers, Configurations, Exit, OperatorReviewer, Wanted,
 };
 use crate::logic::{
-    admission::configuration::{ClientConfig, Rule},
+    admission::{
+        configuration::{ClientConfig, Rule},
+        conversion,
+    },
     change::{registry::Registry, selection::Selected},
     handlers::handler::Category,
     object::resource::Resource,
@@ -28,6 +31,9 @@ use crate::settings::Settings;
 /// Why admission handlers cannot be served at all.
 const UNSUPPORTED: &str = "Admission handlers exist, but no admission server is configured in `settings.admission.server`";
 
+/// How long the streams wait for the first configuration of conversion webhooks.
+const CONVERSIONS_WITHIN: Duration = Duration::from_secs(30);
+
 /// The admission handlers of an operator and their server.
 pub(super) struct Admission {
     server: Option<Arc<dyn WebhookServer>>,
@@ -38,12 +44,22 @@ pub(super) struct Admission {
 
 struct Running {
     reviewer: Arc<OperatorReviewer>,
-    /// The handlers, for the configurations.
-    rules: watch::Sender<Vec<Rule>>,
+    /// The handlers, for the configurations; `None` before the first pass.
+    served: watch::Sender<Option<Served>>,
+    /// The CRDs whose conversion webhook was written at least once; `None` if the user writes the configurations.
+    settled: Option<watch::Receiver<BTreeSet<String>>>,
     configuring: JoinSet<()>,
     serving: JoinSet<()>,
     /// Ends the writing of configurations, and then the server: reviews are answered until nobody sends them.
     stop: (CancellationToken, CancellationToken),
+}
+
+/// The handlers that are served.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Served {
+    rules: Vec<Rule>,
+    /// The names of the CRDs whose objects are converted.
+    conversions: BTreeSet<String>,
 }
 
 impl Admission {
@@ -61,7 +77,7 @@ impl Admission {
         operator: &OperatorContext,
         (settings, shared): (&Arc<Settings>, &Shared<'_>),
     ) -> Result<(), String> {
-        if self.running.is_some() || registry.selectors(&[Category::Admission]).is_empty() {
+        if self.running.is_some() || registry.selectors(&Category::WEBHOOKS).is_empty() {
             return Ok(());
         }
         let server = self.server.clone().ok_or(UNSUPPORTED)?;
@@ -73,6 +89,7 @@ impl Admission {
             clock: operator.steady,
             memo: operator.memo.clone(),
             recall: Arc::new(move |header| memories.memo(&Key::of(header))),
+            metrics: operator.health.metrics().clone(),
             handlers: Mutex::default(),
         });
         let stop = (CancellationToken::new(), CancellationToken::new());
@@ -85,11 +102,14 @@ impl Admission {
             stop: stop.1.clone(),
         };
         let RunningServer { serving, client } = server.start(parts).await?;
-        let (rules, received) = watch::channel(Vec::new());
+        let (served, received) = watch::channel(None);
+        let (configuring, serving_tasks) = (JoinSet::new(), JoinSet::new());
         let mut running =
-            Running { reviewer, rules, configuring: JoinSet::new(), serving: JoinSet::new(), stop };
+            Running { reviewer, served, settled: None, configuring, serving: serving_tasks, stop };
         running.serving.spawn(serving);
         if let Some(name) = setup.managed {
+            let (settled, noted) = watch::channel(BTreeSet::new());
+            running.settled = Some(noted);
             let configurations = Configurations {
                 cluster: Arc::clone(shared.cluster) as Arc<dyn Cluster>,
                 settings: Arc::clone(settings),
@@ -99,6 +119,7 @@ impl Admission {
                 pauses: shared.pauses.clone(),
                 health: operator.health.clone(),
                 exit: if settings.leadership.enabled { Exit::Keep } else { Exit::Remove },
+                settled,
             };
             let (wanted, receiver) = watch::channel(None);
             let stop = running.stop.0.clone();
@@ -114,16 +135,35 @@ impl Admission {
         let Some(running) = &self.running else { return };
         let resources = observer.admission();
         let rules = rules(&state.live.generation.registry, &resources);
+        let served = Some(Served { rules, conversions: conversion::crds(&resources).collect() });
         running.reviewer.serve(AdmissionHandlers {
             live: Arc::clone(&state.live),
             execution: state.settings.execution.clone(),
             resources,
         });
-        running.rules.send_if_modified(|before| {
-            let is_new = *before != rules;
-            *before = rules;
+        running.served.send_if_modified(|before| {
+            let is_new = *before != served;
+            *before = served;
             is_new
         });
+    }
+
+    /// Waits until the CRDs whose objects handlers convert are configured: otherwise the first lists would show objects unconverted.
+    ///
+    /// Waits for those of the first pass only: later ones must not delay the streams.
+    pub(super) async fn conversions_configured(&mut self) {
+        let Some(Running { served, settled, .. }) = &mut self.running else { return };
+        let Some(mut settled) = settled.take() else { return };
+        let needed = served.borrow().as_ref().map(|it| it.conversions.clone());
+        let needed = needed.unwrap_or_default();
+        let all = settled.wait_for(|it| needed.is_subset(it));
+        if timeout(CONVERSIONS_WITHIN, all).await.is_err() {
+            let seconds = CONVERSIONS_WITHIN.as_secs();
+            tracing::warn!(
+                target: "kopf.admission",
+                "Conversion webhooks are not configured after {seconds} s: watching objects anyway, which may be unconverted."
+            );
+        }
     }
 
     /// Removes the configurations, then ends the server.
@@ -150,7 +190,10 @@ fn rules(registry: &Registry, resources: &[(Arc<Resource>, Selected)]) -> Vec<Ru
 
 /// Combines the handlers and the place of the server into what the configurations must contain.
 async fn combine(
-    (mut rules, mut client): (watch::Receiver<Vec<Rule>>, watch::Receiver<Option<ClientConfig>>),
+    (mut served, mut client): (
+        watch::Receiver<Option<Served>>,
+        watch::Receiver<Option<ClientConfig>>,
+    ),
     wanted: watch::Sender<Option<Wanted>>,
     stop: CancellationToken,
 ) {
@@ -158,13 +201,16 @@ async fn combine(
         tokio::select! {
             biased; // the end first
             () = stop.cancelled() => return,
-            changed = rules.changed() => if changed.is_err() { return },
+            changed = served.changed() => if changed.is_err() { return },
             changed = client.changed() => if changed.is_err() { return },
         }
-        let rules = rules.borrow().clone();
+        let served = served.borrow().clone().filter(|it| *it != Served::default());
         let client = client.borrow().clone();
         // The first pass has not come yet, or the server is not ready.
-        let next = client.filter(|_| !rules.is_empty()).map(|client| Wanted { client, rules });
+        let next = client.zip(served).map(|(client, served)| {
+            let Served { rules, conversions } = served;
+            Wanted { client, rules, conversions }
+        });
         wanted.send_if_modified(|before| {
             let is_new = *before != next;
             *before = next;

@@ -135,6 +135,9 @@ impl Serve<'_> {
             let targets = observer.targets();
             self.report(observer.problem());
             state.next_pass();
+            admission.update(&state, &observer);
+            // A stop ends the wait at once.
+            unless_stopped(stop, admission.conversions_configured()).await;
             let end = |target: &Target| {
                 let is_gone = observer.is_gone(target);
                 if is_gone { StreamEnd::Gone } else { StreamEnd::Unserved(state.stop_reason) }
@@ -149,7 +152,6 @@ impl Serve<'_> {
                 let handlers = targets.get(target).map(Arc::clone).unwrap_or_default();
                 contexts.next(target, before, handlers)
             });
-            admission.update(&state, &observer);
             shared.readiness.started();
             state.stop_reason = StopReason::ResourceDeleted;
             tokio::select! {

@@ -134,6 +134,12 @@ pub(crate) const DECLARING: &[Declaring] = &[
         "Calls a function before an object is stored: `ctx.patch` changes the object, and raising an error rejects the request.",
     ),
     declaring(
+        "on_convert",
+        "convert",
+        Some(Kind::Convert),
+        "Calls a function to convert an object from one version of its CRD to another: the function returns the converted object. Only its labels and annotations may differ in the metadata.",
+    ),
+    declaring(
         "subhandler",
         "subhandler",
         Some(Kind::Sub),

@@ -107,6 +107,13 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
         {
             Kwarg::Handle(CallPart::new(admission.warnings.clone(), invocation).into())
         }
+        Cause::Object(ObjectCause { detail: ObjectDetail::Conversion, .. })
+            if name == "from" || name == "to" =>
+        {
+            let versions = invocation.handler.admission.conversion.as_ref();
+            let version = versions.map(|it| if name == "from" { &it.from } else { &it.to });
+            of(version.map(|it| it.clone().into()))
+        }
         Cause::Object(cause) => of_object(cause, name),
     }
 }
@@ -162,7 +169,8 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
             ObjectDetail::Watch(_)
             | ObjectDetail::Change(_)
             | ObjectDetail::Background(_)
-            | ObjectDetail::Index,
+            | ObjectDetail::Index
+            | ObjectDetail::Conversion,
             _,
         ) => Kwarg::Absent,
     }

@@ -15,10 +15,11 @@ pub(crate) struct Kwarg {
     doc: &'static str,
 }
 
-use Category::{Activity, Admission, Changing, Indexing, Spawning, Watching};
+use Category::{Activity, Admission, Changing, Conversion, Indexing, Spawning, Watching};
 
-const EVERY: &[Category] = &[Activity, Indexing, Watching, Spawning, Changing, Admission];
-const OBJECTS: &[Category] = &[Indexing, Watching, Spawning, Changing, Admission];
+const EVERY: &[Category] =
+    &[Activity, Indexing, Watching, Spawning, Changing, Admission, Conversion];
+const OBJECTS: &[Category] = &[Indexing, Watching, Spawning, Changing, Admission, Conversion];
 const COMPARING: &[Category] = &[Changing, Admission];
 
 const fn kwarg(name: &'static str, ty: Ty, of: &'static [Category], doc: &'static str) -> Kwarg {
@@ -38,6 +39,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("diff", Ty::ListOf(&Ty::Class("DiffItem")), COMPARING, "The changes since the object was last handled, as a list. With the option `field`, only the changes of that field. In admission handlers: the changes of the request."),
     kwarg("dryrun", Ty::Boolean, &[Admission], "Whether the request is a dry run, so that nothing will be stored."),
     kwarg("event", Ty::Class("WatchEvent"), &[Watching], "The raw watch event: `type` and `object`."),
+    kwarg("from", Ty::Text, &[Conversion], "The version of the object before this conversion, as in the option `from`."),
     kwarg("headers", Ty::Map, &[Admission], "The HTTP headers of the webhook request, by their names in lower case. Empty on the embedded server."),
     kwarg("labels", Ty::Map, OBJECTS, "The labels of the object; an empty map if it has none. Read-only."),
     kwarg("logger", Ty::Class("Logger"), EVERY, "Logs messages with the name of the object, and posts them as Kubernetes events if `settings.posting.loggers` is true."),
@@ -64,6 +66,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("status", Ty::Map, OBJECTS, "The status of the object; an empty map if it has none. Read-only."),
     kwarg("stopped", Ty::Class("Stopped"), &[Spawning], "The stop flag of the daemon or timer, which it can also wait for."),
     kwarg("subresource", TEXT, &[Admission], "The subresource of the request, such as \"status\"; nil for the object itself."),
+    kwarg("to", Ty::Text, &[Conversion], "The version of the object after this conversion, as in the option `to`."),
     kwarg("type", Ty::Maybe(&Ty::Words(&["ADDED", "MODIFIED", "DELETED"])), &[Watching], "The type of the watch event; nil for objects that existed at the start."),
     kwarg("uid", Ty::Text, OBJECTS, "The unique id of the object."),
     kwarg("userinfo", Ty::Map, &[Admission], "The user who makes the request: `username`, `uid`, `groups`, `extra`."),
@@ -86,6 +89,10 @@ const CLASSES: &[(Category, &str)] = &[
     (Spawning, "The argument of daemons and timers. The parts of the object are always current."),
     (Indexing, "The argument of the functions of `kopf.index`."),
     (Admission, "The argument of `on_validate` and `on_mutate` handlers."),
+    (
+        Conversion,
+        "The argument of `on_convert` handlers, which return the converted object. They cannot change `patch` and `conditions`.",
+    ),
     (
         Activity,
         "The argument of `on_startup`, `on_cleanup`, `on_login` and `on_probe` handlers, and of tests.",

@@ -99,6 +99,7 @@ pub fn ctx_class(category: Category) -> &'static str {
         Category::Spawning => "BackgroundCtx",
         Category::Changing => "ChangeCtx",
         Category::Admission => "AdmissionCtx",
+        Category::Conversion => "ConversionCtx",
     }
 }
 

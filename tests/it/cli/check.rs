@@ -333,3 +333,148 @@ fn wrong_grants_are_usage_errors_with_their_place_and_an_example() {
         "#]],
     );
 }
+
+const LINKS: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: links.kopf.dev }
+spec:
+  group: kopf.dev
+  scope: Namespaced
+  names: { plural: links, singular: link, kind: Link, listKind: LinkList }
+  versions:
+  - name: v1
+    served: true
+    storage: false
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [address]
+            properties: { address: { type: string, pattern: "^[a-z]+:[1-9][0-9]?$" } }
+  - name: v2
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [host, port]
+            properties:
+              host: { type: string, pattern: "^[a-z]+$" }
+              port: { type: integer, minimum: 1, maximum: 99 }
+              tls: { type: boolean }
+"#;
+
+const UP: &str = r#"
+kopf.on_convert("links", { from = "v1", to = "v2" }, function(ctx)
+    local host, port = ctx.spec.address:match("^(.+):(.+)$")
+    local object = kopf.copy(ctx.body)
+    object.spec = { host = host, port = tonumber(port) }
+    if ctx.annotations.tls then object.spec.tls = ctx.annotations.tls == "true" object.metadata.annotations = nil end
+    return object
+end)
+"#;
+
+const DOWN: &str = r#"
+kopf.on_convert("links", { from = "v2", to = "v1" }, function(ctx)
+    local object = kopf.copy(ctx.body)
+    object.spec = { address = `{ctx.spec.host}:{ctx.spec.port}` }
+    if ctx.spec.tls ~= nil then object.metadata.annotations = { tls = tostring(ctx.spec.tls) } end
+    return object
+end)
+"#;
+
+#[test]
+fn conversions_are_tried_there_and_back_on_objects_of_the_schema() {
+    let lossy = DOWN.replace("ctx.spec.tls ~= nil", "false");
+    let wrong = DOWN.replace(":{ctx", "-{ctx");
+    let unknown = UP.replace("port = tonumber(port)", "port = tonumber(port), scheme = \"x\"");
+    let failing = UP.replace("local host", "error(\"no such place\") local host");
+    for (name, script, problem) in [
+        ("fine", format!("{UP}{DOWN}"), None),
+        (
+            "lossy",
+            format!("{UP}{lossy}"),
+            Some("the conversion from v2 to v1 and back changes spec.tls from "),
+        ),
+        (
+            "wrong",
+            format!("{UP}{wrong}"),
+            Some("an object of v2 becomes an invalid object of v1: "),
+        ),
+        (
+            "unknown",
+            format!("{unknown}{DOWN}"),
+            Some(
+                "the conversion from v1 to v2 sets spec.scheme, which the schema of v2 does not have",
+            ),
+        ),
+        (
+            "failing",
+            format!("{failing}{DOWN}"),
+            Some("the handler 'convert/v1-v2' failed to convert Link default/sample-"),
+        ),
+        (
+            "missing",
+            UP.to_owned(),
+            Some("no handlers of on_convert lead from v2 to v1 for Link default/sample-"),
+        ),
+    ] {
+        let here = Directory::with(
+            &format!("conversions-{name}"),
+            &[("a.lua", &script), ("crd.yaml", LINKS)],
+        );
+        let (code, _, stderr) = here.check(&["a.lua"]);
+        match problem {
+            None => assert_eq!((code, stderr.as_str()), (0, ""), "{name}"),
+            Some(problem) => {
+                assert_eq!(code, 1, "{name}: {stderr}");
+                assert!(
+                    stderr.contains("error: crd.yaml:2: ") && stderr.contains(problem),
+                    "{name}: {stderr}"
+                );
+            }
+        }
+        let again = here.check(&["a.lua"]).2;
+        assert_eq!(again, stderr, "each run makes the same objects");
+    }
+    let here = Directory::with("conversions-unknown-crd", &[("a.lua", UP)]);
+    let (code, _, stderr) = here.check(&["a.lua"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("Converter 'convert/v1-v2' (a.lua:2) was not tried: pass the CRD"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn webhooks_are_listed_and_those_of_own_writes_are_warned_of() {
+    let script = r#"
+kopf.on_validate("leases", { id = "check", operations = { "UPDATE" }, timeout = 5 }, function(ctx) end)
+kopf.on_mutate("leases", { id = "ours", namespace_selector = { team = "a" }, ignore_failures = true }, function(ctx) end)
+kopf.on_validate("pods", { id = "status", subresource = "*" }, function(ctx) end)
+"#;
+    let here = Directory::with("webhooks", &[("a.lua", script)]);
+    let (code, stdout, stderr) = here.check(&["a.lua"]);
+    assert_eq!(code, 0);
+    for line in [
+        "webhook check: UPDATE of leases; failurePolicy Fail; timeout 5 s",
+        "webhook ours: * of leases; failurePolicy Ignore; timeout 30 s",
+        "webhook status: * of pods, pods/*; failurePolicy Fail; timeout 30 s",
+    ] {
+        assert!(stdout.contains(line), "{stdout}");
+    }
+    let warning = "Webhook 'check' (a.lua:2) reviews what the operator itself writes: leases, for the election of its leader.";
+    assert_eq!(stderr.matches("warning: ").count(), 1, "{stderr}");
+    assert!(stderr.contains(warning), "{stderr}");
+    let (_, found) = here.json(&["a.lua"]);
+    let webhook = &found["scripts"][0]["handlers"][0]["webhook"];
+    assert_eq!((&webhook["name"], &webhook["timeoutSeconds"]), (&json!("check"), &json!(5)));
+}

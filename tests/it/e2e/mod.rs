@@ -10,11 +10,13 @@
 
 mod account;
 mod bad_input;
+mod conversions;
 mod crashes;
 mod examples;
 mod install;
 mod interchange;
 mod kube;
+mod load;
 mod migration;
 pub(crate) mod namespace;
 mod odd_objects;
@@ -25,6 +27,7 @@ mod refused;
 mod reload;
 mod scopes;
 mod server;
+mod webhook_changes;
 mod webhooks;
 
 use std::time::Duration;

@@ -106,7 +106,7 @@ impl Place {
     }
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     socket.local_addr().expect("an address").port()
 }

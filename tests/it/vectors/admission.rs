@@ -138,6 +138,7 @@ async fn response(vector: &Vector) -> Result<Value, String> {
         (Arc::new(resource), found)
     };
     let reviewer = OperatorReviewer {
+        metrics: kopf::telemetry::Metrics::default(),
         scripts: Arc::clone(&actors) as Arc<dyn Scripts>,
         clock: Clock::system(),
         memo: Memo::default(),

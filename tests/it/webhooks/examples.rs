@@ -1,13 +1,16 @@
 //! The examples of admission, by their own tests.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 fn passes(example: &str, language: &str, tests: usize) {
     let place = format!("examples/{example}");
+    let own = format!("{place}/crd.yaml");
+    let has_own = Path::new(env!("CARGO_MANIFEST_DIR")).join(&own).exists();
+    let crd = if has_own { &own } else { "examples/crd.yaml" };
     let output = Command::new(env!("CARGO_BIN_EXE_kopf"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env_clear()
-        .args(["test", "--crd", "examples/crd.yaml"])
+        .args(["test", "--crd", crd])
         .args(["--operator", &format!("{place}/handlers.{language}")])
         .arg(format!("{place}/tests/handlers_test.{language}"))
         .output()
@@ -35,4 +38,28 @@ fn policy_in_lua() {
 #[test]
 fn policy_in_rhai() {
     passes("policy", "rhai", 3);
+}
+
+#[test]
+fn conversion_in_lua() {
+    passes("conversion", "lua", 2);
+}
+
+#[test]
+fn conversion_in_rhai() {
+    passes("conversion", "rhai", 2);
+}
+
+#[test]
+fn conversions_of_the_example_lose_nothing() {
+    for language in ["lua", "rhai"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_kopf"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env_clear()
+            .args(["check", &format!("examples/conversion/handlers.{language}")])
+            .output()
+            .expect("the binary runs");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && text.is_empty(), "{text}");
+    }
 }

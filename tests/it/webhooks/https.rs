@@ -14,6 +14,7 @@ use kopf::ports::{
     BoxFuture, Clock, Cluster, ReviewRequest, Reviewer, WebhookParts, WebhookServer as _,
 };
 use kopf::settings::{Admission, Settings, VerifyMode, WebhookServer, WebhookService};
+use kopf::telemetry::RefusedLabels;
 use kopf::testing::{Environment, client, namespace};
 use kopf::webhooks::HttpsWebhooks;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
@@ -45,11 +46,12 @@ struct Server {
     stop: CancellationToken,
     client: watch::Receiver<Option<ClientConfig>>,
     serving: JoinSet<()>,
+    health: kopf::telemetry::Health,
 }
 
 impl Server {
     async fn start(env: &Environment, admission: Admission) -> Self {
-        let stop = CancellationToken::new();
+        let (stop, health) = (CancellationToken::new(), kopf::telemetry::Health::default());
         let settings = Arc::new(Settings { admission, ..Settings::default() });
         let cluster = KubeCluster::over(client(&env.server), Arc::clone(&settings));
         let parts = WebhookParts {
@@ -57,7 +59,7 @@ impl Server {
             settings,
             cluster: Arc::new(cluster) as Arc<dyn Cluster>,
             clock: env.clock,
-            health: kopf::telemetry::Health::default(),
+            health: health.clone(),
             stop: stop.clone(),
         };
         let running = HttpsWebhooks.start(parts).await.expect("it opens");
@@ -65,7 +67,7 @@ impl Server {
         serving.spawn(running.serving);
         let mut client = running.client;
         client.wait_for(Option::is_some).await.expect("it has a certificate");
-        Server { stop, client, serving }
+        Server { stop, client, serving, health }
     }
 
     fn config(&self) -> ClientConfig {
@@ -208,6 +210,9 @@ async fn clients_are_verified_and_described() {
     let (_, stranger, key) = clients();
     let identity = Some((stranger.as_str(), key.as_str()));
     assert!(request(&config, asked, b"{}".to_vec(), identity).await.is_err(), "of another CA");
+    let refused = RefusedLabels { reason: "certificate" };
+    let refused = server.health.metrics().refused_connections.get_or_create(&refused).get();
+    assert_eq!(refused, 2, "both are counted");
     server.end().await;
 }
 

@@ -1,6 +1,7 @@
 //! Admission webhooks from end to end: an operator and an embedded server, in one process or over HTTPS.
 
 mod configurations;
+mod conversions;
 mod examples;
 mod https;
 mod reviews;

@@ -1,9 +1,10 @@
 //! What users see of admission handlers.
 
-use kopf::testing::run_paused;
+use kopf::telemetry::ReviewLabels;
+use kopf::testing::{Running, run_paused};
 use serde_json::json;
 
-use super::{EXAMPLES, example, local_environment, send, started};
+use super::{EXAMPLES, example, local_environment, operator, send, started};
 
 #[test]
 fn a_request_is_denied_with_message_code_and_warnings() {
@@ -17,7 +18,10 @@ fn a_request_is_denied_with_message_code_and_warnings() {
             end
             kopf.on_validate("kopfexamples", check)
         "#;
-        let running = started(&env, script, &local).await;
+        let operator = operator(&env, script, &local).await;
+        let metrics = operator.health.metrics().clone();
+        let running = Running::start(operator);
+        env.until(5).await;
         let (status, body) = send(&env, "POST", EXAMPLES, &example("a", &json!({"size": 4}))).await;
         assert_eq!(status, 422);
         let denied = r#"admission webhook "check.auto.kopf.dev" denied the request: too large"#;
@@ -25,6 +29,10 @@ fn a_request_is_denied_with_message_code_and_warnings() {
         assert_eq!(body["warnings"], json!([r#"299 - "careful""#, r#"299 - "very""#]));
         let (status, _) = send(&env, "POST", EXAMPLES, &example("a", &json!({"size": 3}))).await;
         assert_eq!(status, 201);
+        for result in ["denied", "allowed"] {
+            let labels = ReviewLabels { webhook: "check".to_owned(), result };
+            assert_eq!(metrics.reviews.get_or_create(&labels).get(), 1, "{result}");
+        }
         running.stop().await;
     });
 }
@@ -75,7 +83,10 @@ fn a_handler_that_fails_denies_without_details_unless_failures_are_ignored() {
             kopf.on_validate("kopfexamples", { id = "lenient", ignore_failures = true, labels = { mode = "lenient" } }, function(ctx) kopf.sleep(60) end)
             kopf.on_validate("kopfexamples", { id = "brief", timeout = 2, labels = { mode = "brief" } }, function(ctx) kopf.sleep(60) end)
         "#;
-        let running = started(&env, script, &local).await;
+        let operator = operator(&env, script, &local).await;
+        let metrics = operator.health.metrics().clone();
+        let running = Running::start(operator);
+        env.until(5).await;
         for (mode, status, text) in [
             ("strict", 500, "the handler 'strict' failed"),
             ("lenient", 201, "the handler 'lenient' failed, and is ignored"),
@@ -86,6 +97,8 @@ fn a_handler_that_fails_denies_without_details_unless_failures_are_ignored() {
             let (code, body) = send(&env, "POST", EXAMPLES, &object).await;
             assert_eq!(code, status, "{body}");
             assert!(body.to_string().contains(text), "{body}");
+            let labels = ReviewLabels { webhook: mode.to_owned(), result: "timeout" };
+            assert_eq!(metrics.reviews.get_or_create(&labels).get(), 1);
         }
         running.stop().await;
     });

@@ -19,7 +19,7 @@ use serde_json::Value;
 pub(crate) use self::{checks::check, defaults::defaults, order::by_priority, status::status};
 use super::{
     ResourceDef,
-    kind::{Column, Kind, Scale, Version},
+    kind::{Column, Kind, Scale, Storage, Version},
 };
 use crate::{
     object,
@@ -52,7 +52,10 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
             version.terminating = is_terminating(crd);
         }
     }
-    share_storage(all, preserves, &mut versions);
+    let storage = storage(crd, all);
+    if storage.webhook.is_none() {
+        share_storage(all, preserves, &mut versions);
+    }
     Some(Kind {
         def: ResourceDef {
             singular: text("/spec/names/singular")
@@ -66,7 +69,18 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
         },
         native: None,
         versions,
+        storage,
     })
+}
+
+/// How the objects of a CRD are stored.
+fn storage(crd: &Value, versions: &[Value]) -> Storage {
+    let stored = versions.iter().find(|it| object::flag(it, "/storage"));
+    let version = stored.map(|it| structure::text(it, "name").to_owned()).unwrap_or_default();
+    let strategy = crd.pointer("/spec/conversion/strategy").and_then(Value::as_str);
+    let webhook = crd.pointer("/spec/conversion/webhook/clientConfig");
+    let webhook = webhook.filter(|_| strategy == Some("Webhook")).cloned().map(Arc::new);
+    Storage { version, webhook }
 }
 
 /// Returns whether the CRD is being deleted, and its objects with it.

@@ -104,7 +104,8 @@ impl Schedule {
             | Kind::Probe
             | Kind::Test
             | Kind::Validate
-            | Kind::Mutate => Background::default(),
+            | Kind::Mutate
+            | Kind::Convert => Background::default(),
         };
         Schedule {
             state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default()).into()),

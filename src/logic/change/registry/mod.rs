@@ -34,7 +34,7 @@ pub struct ResourceHandlers {
     pub indexing: Selected,
     /// `daemon`, `timer`
     pub spawning: Selected,
-    /// `on_validate`, `on_mutate`
+    /// `on_validate`, `on_mutate`, `on_convert`
     pub admission: Selected,
     /// Fields that handlers watch, which are therefore part of the essence.
     pub extra_fields: BTreeSet<FieldPath>,
@@ -136,7 +136,7 @@ impl ResourceHandlers {
                 Category::Changing => (&mut found.changing, true),
                 Category::Spawning => (&mut found.spawning, true),
                 Category::Indexing => (&mut found.indexing, false),
-                Category::Admission => (&mut found.admission, false),
+                Category::Admission | Category::Conversion => (&mut found.admission, false),
                 Category::Activity => continue,
             };
             if has_essence {

@@ -40,8 +40,8 @@ pub struct Unknown {
 pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> Served {
     let handlers = registry.handlers();
     let watching = |it: &&Handler| {
-        let category = it.kind.category();
-        category != Category::Activity && category != Category::Admission
+        let unwatched = [Category::Activity, Category::Admission, Category::Conversion];
+        !unwatched.contains(&it.kind.category())
     };
     let wishes = handlers.iter().map(|it| &**it).filter(watching).collect::<Vec<_>>();
     let mut selectors = Vec::<&Selector>::new();

@@ -20,7 +20,7 @@
 //!
 //! A handler with new filters counts as added. If a daemon or timer has ended by itself, the objects that it runs for are not
 //! known, so all objects are checked. A selector function counts by the resources that it selects: those that it selects now get
-//! new streams, or count as added. Activities, admission and lifecycles do not concern objects.
+//! new streams, or count as added. Activities, webhooks and lifecycles do not concern objects.
 //!
 //! Every load creates new function references; the fingerprints of [`crate::logic::handlers::handler::Parts`] tell which functions
 //! of filters and selectors are unchanged.
@@ -95,7 +95,7 @@ pub struct NewHandlers {
 fn effect(category: Category, edit: Edit) -> Effect {
     match (category, edit) {
         (_, Edit::Unchanged)
-        | (Category::Activity | Category::Admission, _)
+        | (Category::Activity | Category::Admission | Category::Conversion, _)
         | (Category::Watching, Edit::Edited | Edit::Removed) => Effect::Nothing,
         (Category::Changing, Edit::Edited) => Effect::IfFailed,
         (Category::Changing, Edit::Removed) => Effect::IfHeld,
@@ -204,7 +204,7 @@ fn of_category(handlers: &ResourceHandlers, category: Category) -> &[Arc<Handler
         Category::Watching => &handlers.watching,
         Category::Spawning => &handlers.spawning,
         Category::Indexing => &handlers.indexing,
-        Category::Activity | Category::Admission => &[],
+        Category::Activity | Category::Admission | Category::Conversion => &[],
     }
 }
 

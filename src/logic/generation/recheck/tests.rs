@@ -88,7 +88,7 @@ fn kinds(category: Category) -> &'static [Kind] {
         Category::Watching => &[Kind::Event],
         Category::Spawning => &[Kind::Daemon],
         Category::Indexing => &[Kind::Index],
-        Category::Activity | Category::Admission => &[],
+        Category::Activity | Category::Admission | Category::Conversion => &[],
     }
 }
 

@@ -20,7 +20,7 @@ pub use self::options::{OptionSpec, Takes, options_of};
 use self::values::Options;
 use super::{
     function::Function,
-    handler::{Admission, Background, Category, Filters, Handler, Kind, Limits, Parts},
+    handler::{Admission, Background, Category, Conversion, Filters, Handler, Kind, Limits, Parts},
     selector::Selector,
 };
 
@@ -53,11 +53,16 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
         | Category::Watching
         | Category::Spawning
         | Category::Changing
-        | Category::Admission => Some(selector(&selectors, &options)?),
+        | Category::Admission
+        | Category::Conversion => Some(selector(&selectors, &options)?),
     };
     let is_test = kind == Kind::Test;
     let base = if is_test { titled(&selectors)? } else { base_id(kind, &function, &options)? };
     let mut handler = assemble(kind, function, location, &options, selector)?;
+    if let Some(Conversion { from, to }) = &handler.admission.conversion {
+        handler.id = format!("{base}/{from}-{to}").into();
+        return Ok(handler);
+    }
     handler.id = match &handler.filters.field {
         Some(field) if kind != Kind::Index => with_suffix(&base, &field.join(".")).into(),
         Some(_) | None => base.into(),
@@ -206,12 +211,36 @@ fn assemble(
             namespace_selector: options.namespace_selector()?,
             match_policy: options.match_policy()?,
             reinvocation: options.flag("reinvocation")?,
+            conversion: (kind == Kind::Convert).then(|| conversion(options)).transpose()?,
         },
         location: location.into(),
         code: 0,
         parts: Parts::default(),
         for_scripts: None,
     })
+}
+
+/// Returns the versions of a conversion handler.
+fn conversion(options: &Options<'_>) -> Result<Conversion, DeclareError> {
+    let hint = "write both versions, such as `from = \"v1\", to = \"v2\"`";
+    let version = |name: &str| {
+        let text = options.text(name)?.unwrap_or_default();
+        if text.is_empty() {
+            return Err(DeclareError::new(format!("on_convert needs the option `{name}`"), hint));
+        }
+        if !text.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit()) {
+            let message =
+                format!("on_convert: `{name}` must be a version without a group, not {text:?}");
+            return Err(DeclareError::new(message, hint));
+        }
+        Ok(text)
+    };
+    let (from, to) = (version("from")?, version("to")?);
+    if from == to {
+        let message = format!("on_convert: `from` and `to` are the same version {from}");
+        return Err(DeclareError::new(message, hint));
+    }
+    Ok(Conversion { from, to })
 }
 
 fn filters(options: &Options<'_>) -> Result<Filters, DeclareError> {

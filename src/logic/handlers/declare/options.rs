@@ -71,6 +71,7 @@ enum Scope {
 }
 
 const ADMISSION: Scope = Scope::Only(&[Kind::Validate, Kind::Mutate]);
+const CONVERT: Scope = Scope::Only(&[Kind::Convert]);
 const COMPARING: Scope = Scope::Only(&[Kind::Update, Kind::Field, Kind::Sub]);
 const SPAWNING: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer]);
 const DAEMON: Scope = Scope::Only(&[Kind::Daemon]);
@@ -114,6 +115,8 @@ const OPTIONS: &[OptionSpec] = &[
     option("namespace_selector", Takes::Labels, ADMISSION, "Only for objects in namespaces with these labels: a map of labels, or a label selector with `matchLabels` and `matchExpressions`."),
     option("match_policy", Takes::MatchPolicy, ADMISSION, "\"Exact\": only for requests in the selected version; \"Equivalent\" (default): in any version."),
     option("reinvocation", Takes::Boolean, Scope::Only(&[Kind::Mutate]), "Call the handler again if a later webhook changes the object."),
+    option("from", Takes::Text, CONVERT, "The version of the objects before the conversion, such as \"v1\"; required."),
+    option("to", Takes::Text, CONVERT, "The version of the objects after the conversion, such as \"v2\"; required."),
     option("group", Takes::Text, Scope::Selecting, "The API group of the resource; empty is the core group."),
     option("version", Takes::Text, Scope::Selecting, "The version of the resource; default: the preferred one."),
     option("kind", Takes::Text, Scope::Selecting, "The kind of the resource, such as \"Pod\"."),
@@ -135,14 +138,18 @@ impl Scope {
             Scope::Every => true,
             Scope::Named => kind != Kind::Test,
             Scope::Retried => {
-                !matches!(category, Category::Watching | Category::Admission) && kind != Kind::Test
+                let is_once = matches!(
+                    category,
+                    Category::Watching | Category::Admission | Category::Conversion
+                );
+                !is_once && kind != Kind::Test
             }
             Scope::Timed => {
                 Scope::Retried.includes(kind)
                     || category == Category::Admission
                     || kind == Kind::Test
             }
-            Scope::Objects => category != Category::Activity,
+            Scope::Objects => !matches!(category, Category::Activity | Category::Conversion),
             Scope::Selecting => category != Category::Activity && kind != Kind::Sub,
             Scope::Only(kinds) => kinds.contains(&kind),
         }

@@ -150,7 +150,7 @@ fn told(invocation: &Invocation, in_background: &str) -> String {
         ObjectDetail::Change(change) => change.reason.as_str(),
         ObjectDetail::Background(_) => in_background,
         ObjectDetail::Index => "indexes",
-        ObjectDetail::Admission(_) => "reviews",
+        ObjectDetail::Admission(_) | ObjectDetail::Conversion => "reviews",
     };
     format!("{} {what} {}", invocation.handler.id, object_name(invocation))
 }

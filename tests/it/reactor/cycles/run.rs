@@ -375,7 +375,10 @@ impl Actor {
                     call["new"] = change.new.as_deref().cloned().unwrap_or_default();
                     call["diff"] = diff(&change.diff);
                 }
-                ObjectDetail::Background(_) | ObjectDetail::Index | ObjectDetail::Admission(_) => {}
+                ObjectDetail::Background(_)
+                | ObjectDetail::Index
+                | ObjectDetail::Admission(_)
+                | ObjectDetail::Conversion => {}
             }
         }
         let mut calls = self.calls.lock();

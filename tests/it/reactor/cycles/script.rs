@@ -98,7 +98,8 @@ fn event_type(invocation: &Invocation) -> String {
         | ObjectDetail::Change(_)
         | ObjectDetail::Background(_)
         | ObjectDetail::Index
-        | ObjectDetail::Admission(_) => String::new(),
+        | ObjectDetail::Admission(_)
+        | ObjectDetail::Conversion => String::new(),
     }
 }
 
