@@ -16,6 +16,7 @@ use self::{
 };
 use crate::{
     Shared, object,
+    rbac::User,
     refusal::Refusal,
     resource::kind::View,
     store::{Key, Store},
@@ -37,6 +38,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) name: &'a str,
     pub(crate) old: Option<&'a Value>,
     pub(crate) dry: bool,
+    /// Who asks.
+    pub(crate) user: &'a User,
     pub(crate) warnings: &'a Warnings,
 }
 
@@ -118,12 +121,20 @@ async fn ask(
     hook: &Hook,
     object: Option<&Value>,
 ) -> Result<Option<Verdict>, Refusal> {
+    let uid = shared.store().identities.uid();
+    let question = review::question(&uid, attempt, hook, object);
+    match hook.meets(&question) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(why) => {
+            let def = &attempt.view.kind.def;
+            return Err(Refusal::forbidden(def, &attempt.name_of(object.or(attempt.old)), &why));
+        }
+    }
     if attempt.dry && !hook.knows_dry_runs {
         let why = format!("admission webhook {:?} does not support dry run", hook.name);
         return Err(Refusal::bad_request(why));
     }
-    let uid = shared.store().identities.uid();
-    let question = review::question(&uid, attempt, hook, object);
     let mut target = hook.target.clone();
     // The webhook is told how much time it has.
     let separator = if target.url.contains('?') { '&' } else { '?' };
