@@ -16,6 +16,8 @@ use super::{
     },
 };
 
+/// The address of the server itself inside of the cluster, the first one of its network.
+const API_SERVER: &str = "10.96.0.1";
 /// The namespaces of a new cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
@@ -217,6 +219,23 @@ impl ApiServer {
             // A restored cluster has it already.
             drop(self.create("namespaces", namespace));
         }
+        let labels = json!({ "component": "apiserver", "provider": "kubernetes" });
+        let port = json!({ "name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443 });
+        let service = json!({
+            "metadata": { "name": "kubernetes", "namespace": "default", "labels": labels },
+            "spec": {
+                "ports": [port],
+                "clusterIP": API_SERVER,
+                "clusterIPs": [API_SERVER],
+                "type": "ClusterIP",
+                "sessionAffinity": "None",
+                "ipFamilies": ["IPv4"],
+                "ipFamilyPolicy": "SingleStack",
+                "internalTrafficPolicy": "Cluster",
+            },
+            "status": { "loadBalancer": {} },
+        });
+        drop(self.create("services", service));
     }
 
     /// What the server adds to a new object.

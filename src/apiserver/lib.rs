@@ -1,5 +1,6 @@
 #![doc = include_str!("README.md")]
 
+mod admission;
 pub mod controllers;
 mod controls;
 mod discovery;
@@ -82,6 +83,8 @@ struct Shared {
     stamps: bool,
     /// Whether namespaces must exist.
     cluster: bool,
+    /// Whether quotas, limits, classes and disruption budgets are heeded.
+    admission: bool,
     /// How webhooks are reached.
     post: Post,
     openapi: OpenApi,
@@ -98,6 +101,7 @@ impl ApiServer {
             kinds: native::kinds(),
             stamps: true,
             cluster: false,
+            admission: true,
             rbac: false,
             post: webhooks::https(),
             pods: PodStreams::default(),
@@ -121,6 +125,7 @@ pub struct Builder {
     kinds: Vec<Kind>,
     stamps: bool,
     cluster: bool,
+    admission: bool,
     rbac: bool,
     post: Post,
     pods: PodStreams,
@@ -152,6 +157,12 @@ impl Builder {
     /// every new cluster. Requests without credentials are those of the administrator, who may do everything.
     pub fn rbac(self, rbac: bool) -> Self {
         Self { rbac, ..self }
+    }
+
+    /// Whether quotas, limit ranges, priority classes, runtime classes, default classes and disruption budgets are heeded; they are
+    /// unless said otherwise. Webhooks are called in any case.
+    pub fn admission(self, admission: bool) -> Self {
+        Self { admission, ..self }
     }
 
     /// How admission webhooks are called; over HTTPS unless said otherwise.
@@ -191,6 +202,7 @@ impl Builder {
             bookmarks: self.bookmarks,
             stamps: self.stamps,
             cluster: self.cluster,
+            admission: self.admission,
             post: self.post,
             pods: self.pods,
             openapi: OpenApi::new(native::raw_definitions),

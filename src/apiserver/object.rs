@@ -47,6 +47,13 @@ pub(crate) fn put(object: &mut Value, field: &str, value: Option<Value>) {
     };
 }
 
+/// Sets a field of a part, such as the spec, if there is such a part.
+pub(crate) fn put_in(object: &mut Value, part: &str, field: &str, value: Value) {
+    if let Some(part) = object.get_mut(part) {
+        put(part, field, Some(value));
+    }
+}
+
 /// Whether somebody still holds the object. Namespaces are held in their spec, too.
 pub(crate) fn held(object: &Value) -> bool {
     let is_namespace = object.get("kind").and_then(Value::as_str) == Some("Namespace");

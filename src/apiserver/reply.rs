@@ -152,7 +152,8 @@ impl Reply {
         *response.status_mut() =
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        let cached = if kind.contains("apidiscovery") { "public" } else { "no-cache, private" };
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(cached));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         if plain {
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -235,7 +236,11 @@ impl List {
                 text.push(b',');
             }
             if view.converts() {
-                text.extend_from_slice(view.tree(item).to_string().as_bytes());
+                let mut tree = view.tree(item);
+                if let Some(fields) = tree.as_object_mut().filter(|_| def.native) {
+                    fields.retain(|name, _| name != "kind" && name != "apiVersion");
+                }
+                text.extend_from_slice(tree.to_string().as_bytes());
             } else {
                 item.write(&mut text, named);
             }

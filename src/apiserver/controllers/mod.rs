@@ -8,11 +8,13 @@
 //! Nothing runs while nothing changes: the loop sleeps until a change or the next due moment.
 
 mod access;
+mod budgets;
 mod conditions;
 mod crds;
 mod garbage;
 mod kubelet;
 mod namespaces;
+mod quotas;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -43,7 +45,7 @@ pub struct Controllers {
     pub namespaces: bool,
     /// Deletes the objects of deleted CRDs. In a cluster the API server itself does this.
     pub definitions: bool,
-    /// Deployments, `ReplicaSet`s, `StatefulSet`s, `DaemonSet`s, Jobs, `CronJob`s, Services.
+    /// Deployments, `ReplicaSet`s, `StatefulSet`s, `DaemonSet`s, Jobs, `CronJob`s, Services, quotas, disruption budgets.
     pub workloads: bool,
     /// One node that pretends to run Pods, and binds volume claims.
     pub kubelet: bool,
@@ -109,6 +111,7 @@ fn chosen(options: Controllers) -> Vec<Controller> {
     }
     if options.workloads {
         all.extend(workloads::CONTROLLERS);
+        all.extend([quotas::CONTROLLER, budgets::CONTROLLER]);
     }
     if options.kubelet {
         all.extend(kubelet::CONTROLLERS);

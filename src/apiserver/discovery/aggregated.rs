@@ -8,13 +8,13 @@ use super::{of_version, order, subresources, without_empty};
 use crate::resource::kind::Kind;
 
 /// `/api` as an `APIGroupDiscoveryList`.
-pub(crate) fn core(kinds: &[Arc<Kind>], beta: bool) -> Value {
-    list(kinds, &[""], beta)
+pub(crate) fn core(kinds: &[Arc<Kind>]) -> Value {
+    list(kinds, &[""])
 }
 
 /// `/apis` as an `APIGroupDiscoveryList`.
-pub(crate) fn groups(kinds: &[Arc<Kind>], beta: bool) -> Value {
-    list(kinds, &order::groups(kinds), beta)
+pub(crate) fn groups(kinds: &[Arc<Kind>]) -> Value {
+    list(kinds, &order::groups(kinds))
 }
 
 /// Marks the versions whose document cannot be read, by its path: they have no resources then, as those of an aggregated API that is down.
@@ -33,12 +33,11 @@ pub(crate) fn mark_stale(list: &mut Value, is_refused: impl Fn(&str) -> bool) {
     }
 }
 
-fn list(kinds: &[Arc<Kind>], groups: &[&str], beta: bool) -> Value {
-    let version = if beta { "v2beta1" } else { "v2" };
+fn list(kinds: &[Arc<Kind>], groups: &[&str]) -> Value {
     let items: Vec<Value> = groups.iter().map(|it| group(kinds, it)).collect();
     json!({
         "kind": "APIGroupDiscoveryList",
-        "apiVersion": format!("apidiscovery.k8s.io/{version}"),
+        "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {},
         "items": items,
     })

@@ -47,7 +47,11 @@ pub(crate) fn answer(
     };
     let found = match path.as_slice() {
         [""] => Ok(Reply::Document(200, super::paths(kinds))),
-        ["version"] => Ok(Reply::Document(200, super::server_version())),
+        ["version"] => {
+            // Written for people, whoever asks.
+            let text = serde_json::to_vec_pretty(&super::server_version()).unwrap_or_default();
+            Ok(Reply::Text(200, "application/json", Bytes::from(text)))
+        }
         ["openapi", "v2"] => Ok(match openapi.v2(kinds, accept) {
             Some(document) => tagged(document),
             None => Reply::Text(406, "text/plain; charset=utf-8", Bytes::new()),
@@ -96,12 +100,8 @@ fn discovery(
     }
     let accept = Accept::parse(accept, Endpoint::Discovery)?;
     Ok(match (accept.shape, core) {
-        (Shape::Groups { beta }, true) => {
-            (Some(accept.content_type()), aggregated::core(kinds, beta))
-        }
-        (Shape::Groups { beta }, false) => {
-            (Some(accept.content_type()), aggregated::groups(kinds, beta))
-        }
+        (Shape::Groups, true) => (Some(accept.content_type()), aggregated::core(kinds)),
+        (Shape::Groups, false) => (Some(accept.content_type()), aggregated::groups(kinds)),
         (_, true) => (None, super::core_versions(None)),
         (_, false) => (None, super::groups(kinds)),
     })

@@ -129,7 +129,7 @@ fn versions_are_ordered_by_their_maturity() {
 #[test]
 fn aggregated_discovery_has_everything_at_once() {
     let apps = kinds("apps", &recorded()["resources"]["/apis/apps/v1"]);
-    let told = aggregated::groups(&apps, false);
+    let told = aggregated::groups(&apps);
     assert_eq!(told["apiVersion"], "apidiscovery.k8s.io/v2");
     let group = &told["items"][0];
     assert_eq!(group["metadata"], json!({ "name": "apps" }));
@@ -162,11 +162,11 @@ fn aggregated_discovery_has_everything_at_once() {
         })
     );
     let core = kinds("", &recorded()["resources"]["/api/v1"]);
-    let told = aggregated::core(&core, true);
-    assert_eq!(told["apiVersion"], "apidiscovery.k8s.io/v2beta1");
+    let told = aggregated::core(&core);
+    assert_eq!(told["apiVersion"], "apidiscovery.k8s.io/v2");
     assert_eq!(told["items"][0]["metadata"], json!({}));
     // The core group is not among the groups.
-    assert_eq!(aggregated::groups(&core, false)["items"], json!([]));
+    assert_eq!(aggregated::groups(&core)["items"], json!([]));
 }
 
 #[test]

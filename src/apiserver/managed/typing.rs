@@ -2,7 +2,7 @@
 //!
 //! Where nothing is said, the real server deduces from the value: maps have fields, lists are one field.
 
-use std::{slice, sync::LazyLock};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
@@ -251,10 +251,6 @@ fn order(schema: &Schema) -> Option<Order<'_>> {
     match schema.list_type() {
         ListType::Set => Some(Order::Set),
         ListType::Map(keys) => Some(Order::Keys(keys)),
-        ListType::Atomic if !schema.patch.merge => None,
-        ListType::Atomic => {
-            let key = schema.patch.key.as_ref();
-            Some(key.map_or(Order::Set, |it| Order::Keys(slice::from_ref(it))))
-        }
+        ListType::Atomic => None,
     }
 }

@@ -283,6 +283,7 @@ fn core(name: &str, it: &mut Fields) {
         "PersistentVolumeStatus" | "PersistentVolumeClaimStatus" => {
             put_text(it, "phase", "Pending");
         }
+        "LoadBalancerIngress" if !text(it, "ip").is_empty() => put_text(it, "ipMode", "VIP"),
         "NamespaceStatus" => put_text(it, "phase", "Active"),
         "EndpointPort" | "ContainerPort" => put_text(it, "protocol", "TCP"),
         "LimitRangeItem" if text(it, "type") == "Container" => limits(it),

@@ -13,19 +13,30 @@ pub(super) fn fresh(schema: &str, it: &mut Value) {
 
 /// The first address of a Pod is told twice.
 pub(super) fn read_pod(it: &mut Value) {
-    if let Some(Value::Object(status)) = it.get_mut("status") {
-        let first = status.get("podIPs").and_then(|it| it.get(0)?.get("ip").cloned());
-        match status.get("podIP").filter(|it| !it.is_null() && **it != "").cloned() {
-            Some(ip) if first.as_ref() != Some(&ip) => {
-                status.insert("podIPs".into(), json!([{ "ip": ip }]));
-            }
-            None => {
-                status.extend(first.map(|it| ("podIP".to_owned(), it)));
-            }
-            Some(_) => {}
-        }
-    }
+    twice(it, "status", ("podIP", "podIPs"), |ip| json!({ "ip": ip }));
     defaults::fill("io.k8s.api.core.v1.Pod", it);
+}
+
+/// The first network of a node is told twice.
+pub(super) fn read_node(it: &mut Value) {
+    twice(it, "spec", ("podCIDR", "podCIDRs"), |it| it);
+    defaults::fill("io.k8s.api.core.v1.Node", it);
+}
+
+/// A field that became a list: its value is the first of the list, in the form that items have.
+fn twice(it: &mut Value, part: &str, (one, all): (&str, &str), item: fn(Value) -> Value) {
+    let Some(Value::Object(fields)) = it.get_mut(part) else { return };
+    let first = fields.get(all).and_then(|it| it.get(0)).cloned();
+    match fields.get(one).filter(|it| !it.is_null() && **it != "").cloned() {
+        Some(value) if first != Some(item(value.clone())) => {
+            fields.insert(all.into(), json!([item(value)]));
+        }
+        None => {
+            let value = first.map(|it| it.get("ip").cloned().unwrap_or(it));
+            fields.extend(value.map(|it| (one.to_owned(), it)));
+        }
+        Some(_) => {}
+    }
 }
 
 /// A Pod waits for a node, and tolerates the loss of one for five minutes.
@@ -40,7 +51,32 @@ pub(super) fn pod_updated(_: &Value, new: &mut Value) {
     admitted_pod(new);
 }
 
-fn admitted_pod(it: &mut Value) {
+/// What is signed does not change.
+pub(super) fn signing_request_updated(old: &Value, new: &mut Value) {
+    object::put(new, "spec", old.get("spec").cloned());
+}
+
+/// The class is that of the creation.
+pub(super) fn pod_status_updated(old: &Value, new: &mut Value) {
+    keep_in_status(old, new, "qosClass");
+}
+
+/// The time of the last phase stays with the phase.
+pub(super) fn volume_status_updated(old: &Value, new: &mut Value) {
+    if old.pointer("/status/phase") == new.pointer("/status/phase") {
+        keep_in_status(old, new, "lastPhaseTransitionTime");
+    }
+}
+
+/// A field of the status that clients may leave out.
+fn keep_in_status(old: &Value, new: &mut Value, field: &str) {
+    let Some(Value::Object(status)) = new.get_mut("status") else { return };
+    let value = old.pointer(&format!("/status/{field}")).filter(|_| !status.contains_key(field));
+    status.extend(value.map(|it| (field.to_owned(), it.clone())));
+}
+
+/// Tolerates the loss of a node for five minutes.
+pub(crate) fn tolerate(it: &mut Value) {
     let Some(spec) = it.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     if let Value::Array(list) = tolerations {
@@ -53,6 +89,11 @@ fn admitted_pod(it: &mut Value) {
             }
         }
     }
+}
+
+fn admitted_pod(it: &mut Value) {
+    tolerate(it);
+    let Some(spec) = it.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if spec.get("priority").is_none() {
         spec.insert("priority".into(), json!(0));
     }
@@ -65,7 +106,7 @@ fn admitted_pod(it: &mut Value) {
     if !spec.contains_key("enableServiceLinks") {
         spec.insert("enableServiceLinks".into(), json!(true));
     }
-    spec.insert("preemptionPolicy".into(), json!("PreemptLowerPriority"));
+    spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
     defaults::fill("io.k8s.api.core.v1.Pod", it);
 }
 
@@ -346,6 +387,7 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
             }
         }
     }
+    drop_with_type(old, new);
     if external(new) && !external(old) {
         let Some(Value::Object(spec)) = new.get_mut("spec") else { return };
         for name in ["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
@@ -366,6 +408,25 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
         }
     }
     defaults::fill("io.k8s.api.core.v1.Service", new);
+}
+
+/// Fields of a type that the Service no longer has go with it, unless the client changes them.
+fn drop_with_type(old: &Value, new: &mut Value) {
+    const FIELDS: [(&str, &[&str]); 4] = [
+        ("externalTrafficPolicy", &["NodePort", "LoadBalancer"]),
+        ("healthCheckNodePort", &["LoadBalancer"]),
+        ("allocateLoadBalancerNodePorts", &["LoadBalancer"]),
+        ("loadBalancerClass", &["LoadBalancer"]),
+    ];
+    let was = object::text(old, "/spec/type");
+    let is = object::text(new, "/spec/type").to_owned();
+    let Some(Value::Object(spec)) = new.get_mut("spec") else { return };
+    for (field, types) in FIELDS {
+        let gone = types.contains(&was) && !types.contains(&is.as_str());
+        if gone && spec.get(field) == old.pointer(&format!("/spec/{field}")) {
+            spec.shift_remove(field);
+        }
+    }
 }
 
 /// What a client leaves out stays; the first address may be changed under its old name alone.

@@ -24,7 +24,7 @@ pub(crate) use self::{
     decode::{OBJECT_META, decode, decode_as, order},
     facts::{definition, raw_definitions},
     kinds::{kinds, subresources},
-    lifecycle::label_namespace,
+    lifecycle::{label_namespace, tolerate},
 };
 use crate::refusal::{Problem, Refusal};
 
@@ -40,6 +40,8 @@ pub(crate) struct Native {
     pub(crate) created: fn(&mut Value),
     /// What a change keeps of the old object: fields that this writer cannot set. Before the checks.
     pub(crate) updated: fn(old: &Value, new: &mut Value),
+    /// What a write of the status keeps of the old object, in the same way.
+    pub(crate) status_updated: fn(old: &Value, new: &mut Value),
     /// What is wrong with a new object, or with a change of an old one.
     pub(crate) check: fn(new: &Value, old: Option<&Value>) -> Vec<Problem>,
     /// Selectable fields beside `metadata.name` and `metadata.namespace`: the name, and the JSON pointer of its value.
@@ -50,6 +52,8 @@ pub(crate) struct Native {
     pub(crate) generations: bool,
     /// The changes that are counted, as JSON pointers.
     pub(crate) counted: &'static [&'static str],
+    /// Fields that a client does not manage although it may write them once.
+    pub(crate) reset: &'static [&'static str],
     /// Whether a PUT of an object that does not exist creates it.
     pub(crate) put_creates: bool,
     /// Whether a deletion that does not say otherwise leaves behind what the object owns, as it was in the first versions.
@@ -90,11 +94,13 @@ impl Native {
             defaults: |_| {},
             created: |_| {},
             updated: |_, _| {},
+            status_updated: |_, _| {},
             check: |_, _| Vec::new(),
             fields: &[],
             fields_missing: &[],
             generations: false,
             counted: &["/spec"],
+            reset: &[],
             put_creates: false,
             orphans: false,
             review: None,

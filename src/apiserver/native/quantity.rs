@@ -41,6 +41,9 @@ const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const DIGITS: usize = 28;
 
 impl Quantity {
+    pub(crate) const ZERO: Self = Self { nano: 0, family: Family::Decimal };
+    pub(crate) const ONE: Self = Self { nano: ONE, family: Family::Decimal };
+
     /// Reads a text; the error is worded as the real server words it.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -117,6 +120,30 @@ impl Quantity {
     /// Whether it has no digits after the point.
     pub(crate) fn whole(self) -> bool {
         self.nano % ONE == 0
+    }
+
+    /// A whole number.
+    pub(crate) fn of(count: usize) -> Self {
+        Self {
+            nano: i128::try_from(count).unwrap_or(i128::MAX / ONE).saturating_mul(ONE),
+            family: Family::Decimal,
+        }
+    }
+
+    /// Written like the first of both that is not zero.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let family = if self.zero() { other.family } else { self.family };
+        Self { nano: self.nano.saturating_add(other.nano), family }
+    }
+
+    pub(crate) fn larger(self, other: Self) -> Self {
+        if self.compare(other).is_lt() { other } else { self }
+    }
+
+    /// How often the other one is in this one.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio is a float")]
+    pub(crate) fn ratio(self, other: Self) -> f64 {
+        self.nano as f64 / other.nano as f64
     }
 
     pub(crate) fn compare(self, other: Self) -> Ordering {

@@ -62,6 +62,7 @@ rules! {
         fields: &[("status.phase", "/status/phase")],
     }
     NODE = "io.k8s.api.core.v1.Node" {
+        defaults: lifecycle::read_node,
         created: lifecycle::node,
         check: check::system::node,
         fields: &[("spec.unschedulable", "/spec/unschedulable")],
@@ -73,12 +74,14 @@ rules! {
     }
     VOLUME = "io.k8s.api.core.v1.PersistentVolume" {
         created: lifecycle::volume,
+        status_updated: lifecycle::volume_status_updated,
         check: |new, old| check::twice(check::storage::volume, new, old),
     }
     POD = "io.k8s.api.core.v1.Pod" {
         defaults: lifecycle::read_pod,
         created: lifecycle::pod,
         updated: lifecycle::pod_updated,
+        status_updated: lifecycle::pod_status_updated,
         check: check::pods::pod,
         generations: true,
         fields: &[
@@ -129,6 +132,7 @@ rules! {
         defaults: lifecycle::read_daemon_set,
         created: lifecycle::daemon_set,
         updated: lifecycle::daemon_set_updated,
+        status_updated: lifecycle::daemon_set_updated,
         check: |new, old| check::twice(check::workloads::daemon_set, new, old),
         generations: true,
     }
@@ -290,7 +294,9 @@ rules! {
     OWN_USER = "io.k8s.api.authentication.v1.SelfSubjectReview" { review: Some(|it| Ok(reviews::own_user(it))) }
     SIGNING_REQUEST = "io.k8s.api.certificates.v1.CertificateSigningRequest" {
         created: |it| lifecycle::fresh("io.k8s.api.certificates.v1.CertificateSigningRequest", it),
-        check: check::plain,
+        check: check::system::signing_request,
+        updated: lifecycle::signing_request_updated,
+        reset: &["spec"],
         fields: &[("spec.signerName", "/spec/signerName")],
     }
     FLOW_SCHEMA = "io.k8s.api.flowcontrol.v1.FlowSchema" {

@@ -256,6 +256,16 @@ impl Refusal {
         Self { code, reason: reason.to_owned().into(), message, details: None }
     }
 
+    /// An eviction that a disruption budget does not allow now.
+    pub(crate) fn disruption(why: &str, retry_after_seconds: Option<u32>) -> Self {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let mut details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": why }] });
+        if let (Some(seconds), Some(fields)) = (retry_after_seconds, details.as_object_mut()) {
+            fields.insert("retryAfterSeconds".into(), seconds.into());
+        }
+        Self { details: Some(details.into()), ..Self::general(429, "TooManyRequests", message) }
+    }
+
     /// A failure that a test asks for, whatever the request is. 422 is that of a JSON patch: what else is refused is known better.
     pub(crate) fn injected(
         code: u16,

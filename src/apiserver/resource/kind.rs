@@ -99,6 +99,19 @@ impl Kind {
         self.native.map_or(!self.def.native, |it| it.generations)
     }
 
+    /// Objects that are there already were stored under the rules of `before`: if those are others, reading prunes them and fills in
+    /// the defaults.
+    pub(crate) fn read_as_stored_by(&mut self, before: &Self) {
+        let of = |kind: &Self| kind.versions.get(kind.storage()).cloned().unwrap_or_default();
+        let (new, old) = (of(self), of(before));
+        if new.raw_schema == old.raw_schema && old.stored.is_none() {
+            return;
+        }
+        for version in self.versions.values_mut() {
+            version.stored = version.stored.take().or_else(|| new.schema.clone());
+        }
+    }
+
     /// The version that objects are stored in.
     pub(crate) fn storage(&self) -> &str {
         self.def.versions.first().map(String::as_str).unwrap_or_default()

@@ -6,7 +6,7 @@
 mod checks;
 mod defaults;
 mod embedded;
-mod expressions;
+pub(crate) mod expressions;
 mod formats;
 mod lists;
 pub(crate) mod metadata;
@@ -192,7 +192,19 @@ fn list_type(schema: &Value) -> ListType {
             let keys = keys.into_iter().flatten().filter_map(Value::as_str);
             ListType::Map(keys.map(String::from).collect())
         }
-        _ => ListType::Atomic,
+        Some(_) => ListType::Atomic,
+        None => merged_by_patches(schema),
+    }
+}
+
+/// Lists of native kinds that say nothing but how patches merge them.
+fn merged_by_patches(schema: &Value) -> ListType {
+    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+    let merged = text("x-kubernetes-patch-strategy").split(',').any(|it| it == "merge");
+    match text("x-kubernetes-patch-merge-key") {
+        _ if !merged => ListType::Atomic,
+        "" => ListType::Set,
+        key => ListType::Map(vec![key.into()]),
     }
 }
 

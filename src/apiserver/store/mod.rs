@@ -135,12 +135,15 @@ impl Store {
     }
 
     /// Starts to serve a resource, or serves it differently from now on.
-    pub(crate) fn define(&mut self, kind: Kind) {
+    pub(crate) fn define(&mut self, mut kind: Kind) {
         let resource = kind.def.qualified();
-        let kind = Arc::new(kind);
         if let Some(table) = self.tables.get_mut(&resource) {
-            table.kind = kind;
+            if !table.objects.is_empty() {
+                kind.read_as_stored_by(&table.kind);
+            }
+            table.kind = Arc::new(kind);
         } else {
+            let kind = Arc::new(kind);
             // Nobody watches from before there was anything to watch.
             let history = History::since(self.revision);
             let table = Table { objects: BTreeMap::new(), history, kind };

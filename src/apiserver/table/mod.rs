@@ -17,7 +17,12 @@ use serde_json::{Value, json};
 
 use self::custom::CustomColumn;
 pub(crate) use self::reply::Presenter;
-use crate::{object, refusal::Refusal, request::accept::MetaVersion, resource::kind::Kind};
+use crate::{
+    object,
+    refusal::Refusal,
+    request::accept::{MetaVersion, Shape},
+    resource::kind::Kind,
+};
 
 /// What each row carries beside its cells: `includeObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +97,18 @@ impl Printer {
     pub(crate) fn event(&self, object: &Value, first: bool, now: Timestamp) -> Value {
         let columns = if first { self.definitions() } else { Value::Null };
         self.table(own_metadata(object), columns, vec![self.row(object, now)].into())
+    }
+
+    /// The scale of an object, which is no object of the kind. Those of custom objects have no columns of their own.
+    pub(crate) fn scale(&self, scale: Value, shape: Shape, now: Timestamp) -> Value {
+        match shape {
+            Shape::Table(_) => {
+                let columns = Columns::Native(&native::SCALES);
+                Self { columns, ..*self }.object(&scale, now)
+            }
+            Shape::Partial(version) => partial(&scale, version),
+            Shape::Whole | Shape::PartialList(_) | Shape::Groups => scale,
+        }
     }
 
     fn table(&self, metadata: Value, columns: Value, rows: Value) -> Value {

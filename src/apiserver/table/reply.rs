@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Include, Printer, partial, partial_list};
 use crate::{
+    object,
     refusal::Refusal,
     reply::{List, Reply},
     request::accept::{Accept, Endpoint, MetaVersion, Shape, wrong_shape},
@@ -26,7 +27,10 @@ impl Presenter {
         watching: bool,
         include: Option<&str>,
     ) -> Result<Self, Refusal> {
+        let reviews = view.kind.native.is_some_and(|it| it.review.is_some());
         let endpoint = match (view.kind.def.native, watching) {
+            // Their answers are no objects.
+            _ if reviews => Endpoint::Document,
             (true, false) => Endpoint::Native,
             (true, true) => Endpoint::NativeWatch,
             (false, false) => Endpoint::Custom,
@@ -35,7 +39,7 @@ impl Presenter {
         let accept = Accept::parse(header, endpoint)?;
         let (meta, include) = match accept.shape {
             Shape::Table(meta) => (meta, Include::parse(include)?),
-            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) | Shape::Groups { .. } => {
+            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) | Shape::Groups => {
                 (MetaVersion::V1, Include::default())
             }
         };
@@ -80,6 +84,11 @@ impl Presenter {
             (Reply::List(list), shape @ Shape::Partial(_)) => {
                 Err(mismatch(shape, &list.view, "List"))
             }
+            (Reply::Document(status, document), shape)
+                if object::text(&document, "/kind") == "Scale" =>
+            {
+                Ok(Reply::Document(status, self.printer.scale(document, shape, now)))
+            }
             (Reply::Watch(mut watch), _) if !self.is_plain() => {
                 watch.presenter = Some(self);
                 Ok(Reply::Watch(watch))
@@ -94,7 +103,7 @@ impl Presenter {
         match self.accept.shape {
             Shape::Table(_) => self.printer.event(object, first, now),
             Shape::Partial(version) | Shape::PartialList(version) => partial(object, version),
-            Shape::Whole | Shape::Groups { .. } => object.clone(),
+            Shape::Whole | Shape::Groups => object.clone(),
         }
     }
 }

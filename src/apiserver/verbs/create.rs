@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    managed, metadata, object, rbac,
+    admission, managed, metadata, object, rbac,
     refusal::Refusal,
     reply::Reply,
     request::options::{Write, WriteOptions},
@@ -50,6 +50,8 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     let def = &call.view.kind.def;
     let object = rules::placed(namespace, object)?;
     check_namespace(call, namespace, object::meta(&object, "name"))?;
+    let mut object = object;
+    admission::complete(call, &mut object)?;
     let attempt = call.attempt("CREATE", "", None);
     let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
     let is_versioned = names_version(call, &object);
@@ -69,7 +71,9 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
         return Err(Refusal::unclassed(why));
     }
     let placeholders = placeholders::in_the_way(&store, &key, &object);
-    if store.get(&key).is_some() && !placeholders.contains(&key) {
+    let is_taken = store.get(&key).is_some() && !placeholders.contains(&key);
+    admission::charge(call, &mut store, &object, is_taken || call.is_dry())?;
+    if is_taken {
         return Err(Refusal::already_exists(def, &key.place.name));
     }
     if call.is_dry() {

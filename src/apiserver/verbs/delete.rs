@@ -5,7 +5,9 @@ use std::sync::{Arc, atomic::Ordering};
 use serde_json::{Value, json};
 
 use crate::{
-    Shared, metadata, object,
+    Shared,
+    admission::evictions,
+    metadata, object,
     refusal::Refusal,
     reply::Reply,
     request::deletion::Options,
@@ -25,7 +27,9 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Namespaces that every cluster needs.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// The answer to the end of these is how they were at last, not a mere success.
-const SHOWN_AT_LAST: [&str; 7] = [
+const SHOWN_AT_LAST: [&str; 11] = [
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
     "persistentvolumeclaims",
     "persistentvolumes",
     "pods",
@@ -33,6 +37,8 @@ const SHOWN_AT_LAST: [&str; 7] = [
     "resourcequotas",
     "serviceaccounts",
     "services",
+    "storageclasses.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
 ];
 /// Their Pods stay unless clients say otherwise.
 const JOBS: &str = "jobs.batch";
@@ -70,11 +76,15 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 
 /// Deletes as an eviction wants it.
 pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<(), Refusal> {
-    let options = Options::of(options)?;
+    let mut options = Options::of(options)?;
+    options.dry |= call.is_dry();
     let (key, def) = (call.key(name), &call.view.kind.def);
     let mut store = call.shared.store();
     let found = store.get(&key).ok_or_else(|| Refusal::not_found(def, name))?;
     options.check(def, identity(&found))?;
+    if call.shared.admission {
+        evictions::permit(&mut store, &call.view.tree(&found), options.dry)?;
+    }
     delete(&mut store, &Deletion::of(call, &options), &key);
     Ok(())
 }

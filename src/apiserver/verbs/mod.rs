@@ -176,6 +176,7 @@ impl Call<'_> {
             name,
             old,
             dry: self.is_dry(),
+            user: &self.ask.user,
             warnings: self.warnings,
         }
     }

@@ -118,10 +118,15 @@ fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
 
 /// The top-level fields that a writer of this part cannot write.
 pub(super) fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
+    let native = call.view.kind.native;
     match part {
-        Part::Main if call.view.has_status() => vec!["status"],
+        Part::Main if call.view.has_status() => std::iter::once("status")
+            .chain(native.iter().flat_map(|it| it.reset).copied())
+            .collect(),
         // Writers of the status of native kinds may write metadata.
-        Part::Status if call.view.kind.def.native => vec!["spec"],
+        Part::Status if call.view.kind.def.native && call.resource() != rules::ATTACHMENTS => {
+            vec!["spec"]
+        }
         Part::Status => vec!["spec", "metadata"],
         Part::Finalize => vec!["status"],
         Part::Main | Part::Everything => Vec::new(),

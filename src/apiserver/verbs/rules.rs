@@ -123,6 +123,9 @@ pub(crate) fn created(
     Ok(object)
 }
 
+/// Their status is written without their metadata.
+pub(crate) const ATTACHMENTS: &str = "volumeattachments.storage.k8s.io";
+
 /// The object as it is after an update.
 pub(crate) fn updated(
     view: &View,
@@ -154,8 +157,10 @@ pub(crate) fn updated(
         restore_own_fields(old, &mut new);
         metadata::normalize(&mut new);
     } else {
-        if let Some(native) = view.kind.native.filter(|_| part == Part::Main) {
-            (native.updated)(old, &mut new);
+        match (part, view.kind.native) {
+            (Part::Main, Some(native)) => (native.updated)(old, &mut new),
+            (Part::Status, Some(native)) => (native.status_updated)(old, &mut new),
+            _ => {}
         }
         metadata::carry_over(&mut new, old);
         metadata::normalize(&mut new);
@@ -169,7 +174,7 @@ pub(crate) fn updated(
         }
     }
     let is_bound = part == Part::Everything && def.qualified() == "pods";
-    if !is_bound && is_new_generation(view, old, &new) {
+    if !is_bound && part != Part::Status && is_new_generation(view, old, &new) {
         raise_generation(&mut new);
     }
     native::order(&view.kind, &view.version, &mut new);
@@ -181,8 +186,8 @@ fn with_status(def: &ResourceDef, old: &Value, new: &Value) -> Value {
     let mut object = old.clone();
     object::put(&mut object, "status", new.get("status").cloned());
     let name = def.qualified();
-    // Of definitions and custom objects, only who has written the status is taken over.
-    let whole = def.native && name != CRDS;
+    // Of some kinds, only who has written the status is taken over.
+    let whole = def.native && name != CRDS && name != ATTACHMENTS;
     let given = if whole { "/metadata" } else { "/metadata/managedFields" };
     match new.pointer(given).cloned() {
         Some(meta) if whole => object::put(&mut object, "metadata", Some(meta)),

@@ -18,8 +18,10 @@ use crate::{
     resource::ResourceDef,
     store::Key,
     streaming,
-    verbs::{Call, delete, modify, rules::Part},
+    verbs::{Call, delete, modify, read, rules::Part},
 };
+
+const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
 
 /// Answers, if there is such an endpoint.
 pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
@@ -45,6 +47,10 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         }
         ("pods", "eviction", "post") => evict(call, name),
         ("pods", "binding", "post") => bind(call, name).await,
+        // Who approves writes conditions, as the signer does with the status.
+        (REQUESTS, "approval", "get") => read::get(call, name),
+        (REQUESTS, "approval", "update") => modify::update(call, Part::Status, name).await,
+        (REQUESTS, "approval", "patch") => modify::patch(call, Part::Status, name).await,
         ("serviceaccounts", "token", "post") => rbac::tokens::request(call, name),
         ("namespaces", "finalize", "update") => modify::update(call, Part::Finalize, name).await,
         _ => Err(Refusal::not_implemented(&format!("{}/{subresource}", def.plural))),
@@ -117,7 +123,7 @@ fn params(query: &Query) -> LogParams {
     }
 }
 
-/// Deletes a Pod. There are no disruption budgets to ask: nothing runs.
+/// Deletes a Pod, if its disruption budget allows that.
 fn evict(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let body = body(call, "io.k8s.api.policy.v1beta1.Eviction")?;
     let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));

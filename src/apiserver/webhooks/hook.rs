@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Attempt, https::Target};
-use crate::{labels, object};
+use crate::{labels, object, schema::expressions::condition};
 
 /// What the real server waits for an answer if nothing else is said.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,6 +27,8 @@ pub(super) struct Hook {
     pub(super) wants_to_be_asked_again: bool,
     namespaces: Value,
     objects: Value,
+    /// `matchConditions`, as expressions.
+    conditions: Vec<String>,
 }
 
 impl Hook {
@@ -55,6 +57,10 @@ impl Hook {
             wants_to_be_asked_again: text("/reinvocationPolicy") == Some("IfNeeded"),
             namespaces: selector("namespaceSelector"),
             objects: selector("objectSelector"),
+            conditions: object::list(hook, "/matchConditions")
+                .iter()
+                .map(|it| object::text(it, "/expression").to_owned())
+                .collect(),
         })
     }
 
@@ -63,6 +69,33 @@ impl Hook {
         let place = namespace.is_none_or(|it| labels::selects(Some(&self.namespaces), it));
         let mut objects = objects.iter().flatten();
         place && objects.any(|it| labels::selects(Some(&self.objects), labels::of(it)))
+    }
+}
+
+impl Hook {
+    /// Whether all its conditions hold for a request. One that cannot be evaluated matters if no other one fails.
+    pub(super) fn meets(&self, question: &Value) -> Result<bool, String> {
+        if self.conditions.is_empty() {
+            return Ok(true);
+        }
+        let mut request = question.get("request").cloned().unwrap_or_default();
+        let mut take = |field: &str| {
+            request.as_object_mut().and_then(|it| it.shift_remove(field)).unwrap_or_default()
+        };
+        let (object, old) = (take("object"), take("oldObject"));
+        let mut error = None;
+        for condition in &self.conditions {
+            match condition::holds(condition, [&object, &old, &request]) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(why) => error = error.or(Some(why)),
+            }
+        }
+        match error {
+            Some(_) if self.may_fail => Ok(false),
+            Some(why) => Err(why),
+            None => Ok(true),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use self::{
 };
 use crate::{
     Shared, object,
+    rbac::User,
     refusal::Refusal,
     resource::kind::View,
     store::{Key, Store},
@@ -39,6 +40,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) name: &'a str,
     pub(crate) old: Option<&'a Value>,
     pub(crate) dry: bool,
+    /// Who asks.
+    pub(crate) user: &'a User,
     pub(crate) warnings: &'a Warnings,
 }
 
@@ -123,10 +126,6 @@ async fn ask(
     hook: &Hook,
     object: Option<&Value>,
 ) -> Result<Option<Verdict>, Refusal> {
-    if attempt.dry && !hook.knows_dry_runs {
-        let why = format!("admission webhook {:?} does not support dry run", hook.name);
-        return Err(Refusal::bad_request(why));
-    }
     let uid = shared.store().identities.uid();
     let in_version = |it: Option<&Value>| {
         let (kind, object) = (&attempt.view.kind, it.cloned());
@@ -138,6 +137,18 @@ async fn ask(
     let (old, object) = (in_version(attempt.old).await?, in_version(object).await?);
     let (attempt, object) = (&Attempt { old: old.as_ref(), ..*attempt }, object.as_ref());
     let question = review::question(&uid, attempt, hook, object);
+    match hook.meets(&question) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(why) => {
+            let def = &attempt.view.kind.def;
+            return Err(Refusal::forbidden(def, &attempt.name_of(object.or(attempt.old)), &why));
+        }
+    }
+    if attempt.dry && !hook.knows_dry_runs {
+        let why = format!("admission webhook {:?} does not support dry run", hook.name);
+        return Err(Refusal::bad_request(why));
+    }
     let mut target = hook.target.clone();
     // The webhook is told how much time it has.
     let separator = if target.url.contains('?') { '&' } else { '?' };

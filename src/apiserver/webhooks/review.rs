@@ -65,7 +65,7 @@ pub(super) fn question(
         "name": attempt.name_of(object.or(attempt.old)),
         "namespace": attempt.namespace,
         "operation": attempt.operation,
-        "userInfo": { "username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"] },
+        "userInfo": attempt.user.to_json(),
         "object": seen(object),
         "oldObject": seen(attempt.old),
         "dryRun": attempt.dry,

@@ -29,6 +29,22 @@ pub(crate) fn wildcard_subdomain(text: &str) -> Vec<String> {
     found
 }
 
+/// `kernel.shm_rmid_forced`, or with slashes.
+pub(crate) fn sysctl(text: &str) -> Vec<String> {
+    let word = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    let part = |it: &str| {
+        let bytes = it.as_bytes();
+        bytes.first().is_some_and(|it| word(*it))
+            && bytes.last().is_some_and(|it| word(*it))
+            && bytes.iter().all(|it| word(*it) || matches!(it, b'-' | b'_'))
+    };
+    if text.len() <= 253 && text.split(['.', '/']).all(part) {
+        return Vec::new();
+    }
+    let expression = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
+    vec![format!("must have at most 253 characters and match regex ^{expression}$")]
+}
+
 /// The name of an environment variable.
 pub(crate) fn env_name(text: &str) -> Vec<String> {
     let allowed = |it: u8| (b' '..=b'~').contains(&it) && it != b'=';

@@ -53,6 +53,19 @@ pub(super) fn template_with(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet
     }
 }
 
+fn sysctls(out: &mut Problems, list: &Spot<'_>) {
+    let mut seen = BTreeSet::new();
+    for name in list.items().iter().map(|it| it.get("name")) {
+        if name.is_empty() {
+            out.push(name.required(""));
+        } else if !seen.insert(name.text()) {
+            out.push(name.duplicate());
+        } else {
+            obey(out, &name, names::sysctl);
+        }
+    }
+}
+
 fn spec(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet<&str>) {
     let mut volumes = volumes::all(out, &it.get("volumes"));
     volumes.extend(claims);
@@ -66,6 +79,7 @@ fn spec(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet<&str>) {
         host_network(out, it);
     }
     containers::ids(out, &it.get("securityContext"));
+    sysctls(out, &it.get("securityContext").get("sysctls"));
     affinity(out, &it.get("affinity"));
     spread(out, &it.get("topologySpreadConstraints"));
     for field in ["serviceAccountName", "nodeName"] {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{
@@ -63,6 +64,101 @@ pub(in crate::native) fn namespace(new: &Value, old: Option<&Value>) -> Problems
         let finalizer = if old.is_some() { finalizer } else { finalizer.named("spec.finalizers") };
         obey(&mut out, &finalizer, names::qualified_name);
         meta::standard_finalizer(&mut out, &finalizer);
+    }
+    let levels = pod_security(new);
+    // What was wrong before may stay.
+    if !levels.is_empty() && old.is_none_or(|it| pod_security(it) != levels) {
+        out.extend(levels);
+    }
+    out
+}
+
+/// The labels that say which Pods a namespace accepts.
+fn pod_security(it: &Value) -> Problems {
+    let mut out = Problems::new();
+    let labels = Spot::root(it).get("metadata").get("labels");
+    for (key, label) in labels.entries() {
+        match key.strip_prefix("pod-security.kubernetes.io/") {
+            Some("enforce" | "audit" | "warn")
+                if !["privileged", "baseline", "restricted"].contains(&label.text()) =>
+            {
+                out.push(label.invalid("must be one of privileged, baseline, restricted"));
+            }
+            Some("enforce-version" | "audit-version" | "warn-version")
+                if label.text() != "latest"
+                    && label
+                        .text()
+                        .strip_prefix("v1.")
+                        .is_none_or(|it| it.parse::<u32>().is_err()) =>
+            {
+                out.push(label.invalid("must be \"latest\" or \"v1.x\""));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// A request for a certificate. What is inside of it is for the signer.
+pub(in crate::native) fn signing_request(new: &Value, old: Option<&Value>) -> Problems {
+    const USAGES: [&str; 23] = [
+        "any",
+        "cert sign",
+        "client auth",
+        "code signing",
+        "content commitment",
+        "crl sign",
+        "data encipherment",
+        "decipher only",
+        "digital signature",
+        "email protection",
+        "encipher only",
+        "ipsec end system",
+        "ipsec tunnel",
+        "ipsec user",
+        "key agreement",
+        "key encipherment",
+        "microsoft sgc",
+        "netscape sgc",
+        "ocsp signing",
+        "s/mime",
+        "server auth",
+        "signing",
+        "timestamping",
+    ];
+    let mut out = meta::object(new, old, names::path_segment);
+    let spec = Spot::root(new).get("spec");
+    let request = spec.get("request");
+    let pem = STANDARD.decode(request.text()).unwrap_or_default();
+    if !pem.starts_with(b"-----BEGIN CERTIFICATE REQUEST-----") {
+        out.push(request.invalid("PEM block type must be CERTIFICATE REQUEST"));
+    }
+    let usages = spec.get("usages");
+    if usages.is_empty() {
+        out.push(usages.required(""));
+    }
+    let mut seen = BTreeSet::new();
+    for usage in usages.items() {
+        maybe_one_of(&mut out, &usage, &USAGES);
+        if !seen.insert(usage.text()) {
+            out.push(usage.duplicate());
+        }
+    }
+    let signer = spec.get("signerName");
+    let domain = signer.text().split_once('/').filter(|(domain, path)| {
+        domain.contains('.') && names::dns_subdomain(domain).is_empty() && !path.is_empty()
+    });
+    if signer.is_empty() {
+        out.push(signer.required(""));
+    } else if domain.is_none() {
+        let form =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        out.push(signer.invalid(form));
+    }
+    let expiration = spec.get("expirationSeconds");
+    if expiration.is_set() && expiration.number() < 600 {
+        let least = "may not specify a duration less than 600 seconds (10 minutes)";
+        out.push(expiration.invalid(least));
     }
     out
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Problems, Spot, maybe_one_of, meta, names, obey};
-use crate::refusal::Problem;
+use crate::{refusal::Problem, schema::expressions::condition};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 /// Of reviews, newest first.
@@ -37,6 +37,10 @@ fn hook(out: &mut Problems, it: &Spot<'_>) {
             let it = condition.get(field);
             if it.text().trim().is_empty() {
                 out.push(it.required(""));
+            } else if field == "expression"
+                && let Some(fault) = condition::fault(it.text())
+            {
+                out.push(it.invalid(format!("compilation failed: {fault}")));
             }
         }
     }

@@ -61,10 +61,8 @@ pub(crate) enum Shape {
     Partial(MetaVersion),
     /// `PartialObjectMetadataList`
     PartialList(MetaVersion),
-    /// Aggregated discovery: `apidiscovery.k8s.io`, in its stable version or in `v2beta1`.
-    Groups {
-        beta: bool,
-    },
+    /// Aggregated discovery: `apidiscovery.k8s.io/v2`.
+    Groups,
 }
 
 /// What the client wants.
@@ -167,11 +165,8 @@ impl Accept {
     /// For the header of the answer. Clients of aggregated discovery read from it whether they got what they wanted.
     pub(crate) fn content_type(self) -> &'static str {
         match (self.shape, self.media) {
-            (Shape::Groups { beta: false }, Media::Json) => {
+            (Shape::Groups, Media::Json) => {
                 "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-            }
-            (Shape::Groups { beta: true }, Media::Json) => {
-                "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
             }
             (_, media) => media.content_type(),
         }
@@ -199,7 +194,7 @@ pub(crate) fn wrong_shape(shape: Shape, go_type: &str) -> Option<Refusal> {
         Shape::PartialList(_) => {
             format!("PartialObjectMetadataList, but the requested object is not a list ({go_type})")
         }
-        Shape::Whole | Shape::Table(_) | Shape::Groups { .. } => return None,
+        Shape::Whole | Shape::Table(_) | Shape::Groups => return None,
     };
     Some(not_acceptable(format!("you requested {text}"), None))
 }
@@ -273,7 +268,7 @@ impl<'a> Range<'a> {
         let shape = self.shape()?;
         let fits = match shape {
             Shape::Whole => true,
-            Shape::Groups { .. } => endpoint == Endpoint::Discovery,
+            Shape::Groups => endpoint == Endpoint::Discovery,
             Shape::Table(_) | Shape::Partial(_) | Shape::PartialList(_) => lists,
         };
         let media = self.media()?;
@@ -284,8 +279,8 @@ impl<'a> Range<'a> {
         let Convert { kind, group, version } = self.convert;
         let meta = match (group, version) {
             ("", "") if kind.is_empty() => return Some(Shape::Whole),
-            ("apidiscovery.k8s.io", "v2" | "v2beta1") if kind == "APIGroupDiscoveryList" => {
-                return Some(Shape::Groups { beta: version == "v2beta1" });
+            ("apidiscovery.k8s.io", "v2") if kind == "APIGroupDiscoveryList" => {
+                return Some(Shape::Groups);
             }
             ("meta.k8s.io", "v1") => MetaVersion::V1,
             ("meta.k8s.io", "v1beta1") => MetaVersion::V1Beta1,

@@ -4,6 +4,7 @@
 //! misspelt field of an object is told only for objects; and the cost of a rule is guessed from its loops and the sizes of
 //! the value rather than counted, which bounds the time in the same way.
 
+pub(crate) mod condition;
 mod cost;
 mod library;
 mod names;

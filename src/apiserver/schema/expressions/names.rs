@@ -138,6 +138,11 @@ pub(super) fn escaped(name: &str) -> String {
 
 /// Compiles a rule. The error is worded as by the real server.
 pub(super) fn compile(source: &str) -> Result<IdedExpr, String> {
+    compile_with(source, &["self", "oldSelf"])
+}
+
+/// Compiles an expression over these variables.
+pub(super) fn compile_with(source: &str, variables: &[&str]) -> Result<IdedExpr, String> {
     if is_too_deep(source) {
         return Err(format!(
             "ERROR: <input>:1:1: expression recursion limit exceeded: {DEPTH_MAX}"
@@ -153,7 +158,7 @@ pub(super) fn compile(source: &str) -> Result<IdedExpr, String> {
             "ERROR: <input>:1:1: expression recursion limit exceeded: {LEVELS_MAX}"
         ));
     }
-    let mut bound = vec!["self".to_owned(), "oldSelf".to_owned()];
+    let mut bound = variables.iter().map(|it| (*it).to_owned()).collect();
     match unknown(&expression, &mut bound) {
         Some(name) => {
             let before = source.find(&name).and_then(|at| source.get(..at)).unwrap_or_default();

@@ -149,7 +149,7 @@ impl Place {
 }
 
 /// A value without a schema.
-fn plain(value: &Value) -> CelValue {
+pub(super) fn plain(value: &Value) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
         Value::Bool(it) => CelValue::Bool(*it),

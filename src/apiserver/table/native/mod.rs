@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::row::Row;
+use crate::object;
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +106,15 @@ impl Layout {
 static PLAIN: Layout = Layout::new(&[Column::NAME, Column::CREATED], |row| {
     vec![row.name(), row.text("/metadata/creationTimestamp").into()]
 });
+
+/// The scale of any object.
+pub(super) static SCALES: Layout = Layout::new(
+    &[Column::text("Name"), Column::number("Desired"), Column::number("Available"), Column::AGE],
+    |row| {
+        let count = |pointer: &str| Value::from(object::number(row.object, pointer).unwrap_or(0));
+        vec![row.name(), count("/spec/replicas"), count("/status/replicas"), row.age()]
+    },
+);
 
 /// How a native kind is shown. All versions of a kind have the same columns.
 pub(super) fn layout(group: &str, plural: &str) -> &'static Layout {

@@ -39,8 +39,14 @@ static AGES: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(^|\s)(\d{1,5}[smhd]|\d+m\d+s|<invalid>)\b").expect("valid"));
 static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").expect("valid"));
 static DATE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}").expect("valid")
+    let day = r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4}|20\d\d-\d\d-\d\d";
+    Regex::new(&format!(r"({day}) \d\d:\d\d:\d\d [+-]\d{{4}}( UTC)?")).expect("valid")
 });
+/// The beginning of a line in the log of kubectl: time and process.
+static LOG: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^([IWEF])\d{4} [\d:.]+ +\d+ ").expect("valid"));
+static NODE_PORT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\b3\d{4}/(TCP|UDP|SCTP)").expect("valid"));
 static URL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"https?://127\.0\.0\.1:\d{2,}").expect("valid"));
 static IP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+").expect("valid"));
@@ -191,6 +197,8 @@ impl Mask {
         let text = DATE.replace_all(&text, "<time>").into_owned();
         let text = URL.replace_all(&text, "<url>").into_owned();
         let text = IP.replace_all(&text, "<ip>").into_owned();
+        let text = LOG.replace(&text, "$1<log> ").into_owned();
+        let text = NODE_PORT.replace_all(&text, "<port>/$1").into_owned();
         self.text(text.trim_end())
     }
 

@@ -66,8 +66,8 @@ struct Answer {
 pub(crate) struct Transcript {
     /// One per step.
     pub(crate) records: Vec<Value>,
-    /// Steps of the setup that have failed, with the answers.
-    pub(crate) unprepared: Vec<String>,
+    /// Steps of the setup that have failed, and answers that are not as a step expects.
+    pub(crate) unexpected: Vec<String>,
 }
 
 /// Runs a script. `run` is a word that nothing on the server contains.
@@ -76,24 +76,25 @@ pub(crate) async fn transcript(clients: &Clients, script: &Script, run: &str) ->
     let vars = vars.into_iter().chain(script.vars.clone()).collect();
     let mut run =
         Run { clients, vars, mask: Mask::new(run), watches: IndexMap::new(), made: Vec::new() };
-    let mut unprepared = Vec::new();
+    let mut unexpected = Vec::new();
     for step in &script.setup {
         let answer = run.ask(step).await;
         if answer.status >= 300 {
-            let (name, title) = (&script.name, step.title());
-            unprepared.push(format!("{name}: setup: {title}: {} {}", answer.status, answer.body));
+            let title = step.title();
+            unexpected.push(format!("setup: {title}: {} {}", answer.status, answer.body));
         }
     }
     let mut records = Vec::new();
     for step in &script.steps {
-        records.push(run.step(step).await);
+        records.push(run.step(step, &mut unexpected).await);
     }
     run.clean().await;
-    Transcript { records, unprepared }
+    let of_script = |it: String| format!("{}: {it}", script.name);
+    Transcript { records, unexpected: unexpected.into_iter().map(of_script).collect() }
 }
 
 impl Run<'_> {
-    async fn step(&mut self, step: &Step) -> Value {
+    async fn step(&mut self, step: &Step, unexpected: &mut Vec<String>) -> Value {
         let mut record = Map::new();
         if let Some(claim) = &step.claim {
             record.insert("claim".into(), json!(claim));
@@ -101,10 +102,12 @@ impl Run<'_> {
         record.insert("request".into(), json!(step.title()));
         if let Some(watch) = &step.read {
             let events = self.read(watch, step.lines).await;
+            unexpected.extend(self.unlike(step, 200, &events));
             record.insert("events".into(), self.mask.value(&events));
             return record.into();
         }
         let answer = self.ask(step).await;
+        unexpected.extend(self.unlike(step, answer.status, &answer.body));
         record.insert("status".into(), json!(answer.status));
         let mut headers = Map::new();
         for name in HEADERS {
@@ -120,6 +123,25 @@ impl Run<'_> {
         record.into()
     }
 
+    /// What is not as the step expects.
+    fn unlike(&self, step: &Step, status: u16, body: &Value) -> Vec<String> {
+        let title = fill_in(&step.title(), &self.vars);
+        let unlike = step.expect.iter().filter_map(|(pointer, value)| {
+            let (found, wanted) =
+                (self.part(pointer, status, body), fill_in_all(value, &self.vars));
+            (found != wanted).then(|| format!("{title}: {pointer}: {wanted} expected: {found}"))
+        });
+        unlike.collect()
+    }
+
+    /// A part of an answer, null if there is none; `status` is the one of HTTP.
+    fn part(&self, pointer: &str, status: u16, body: &Value) -> Value {
+        match pointer {
+            "status" => json!(status),
+            pointer => body.pointer(&fill_in(pointer, &self.vars)).cloned().unwrap_or_default(),
+        }
+    }
+
     /// Sends the request of a step until the answer is the awaited one.
     async fn ask(&mut self, step: &Step) -> Answer {
         let mut tries = 0;
@@ -127,11 +149,7 @@ impl Run<'_> {
             let answer = self.send(step).await;
             tries += 1;
             let arrived = step.until.iter().all(|(pointer, value)| {
-                if pointer == "status" {
-                    json!(answer.status) == *value
-                } else {
-                    answer.body.pointer(pointer) == Some(&fill_in_all(value, &self.vars))
-                }
+                self.part(pointer, answer.status, &answer.body) == fill_in_all(value, &self.vars)
             });
             if arrived || tries >= 100 {
                 break answer;
@@ -152,7 +170,7 @@ impl Run<'_> {
             }
         }
         if let Some(pointer) = &step.only {
-            answer.body = answer.body.pointer(pointer).cloned().unwrap_or_default();
+            answer.body = self.part(pointer, answer.status, &answer.body);
         }
         answer
     }

@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf};
 use indexmap::IndexMap;
 use regex::{Captures, Regex};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A file of requests.
 #[derive(Deserialize)]
@@ -74,6 +74,9 @@ pub(crate) struct Step {
     /// Repeats the request until the answer has these values, by JSON pointer; `status` is the one of HTTP.
     #[serde(default)]
     pub(crate) until: IndexMap<String, Value>,
+    /// Parts of the answer as they must be, by JSON pointer, on any server: as recorded is not enough. `status` is the one of HTTP.
+    #[serde(default)]
+    pub(crate) expect: IndexMap<String, Value>,
     /// Keeps only these items (by their `name`) of lists in the answer, by JSON pointer.
     #[serde(default)]
     pub(crate) pick: IndexMap<String, Vec<String>>,
@@ -128,8 +131,41 @@ pub(crate) fn all(only: &str) -> Vec<Script> {
     names.iter().map(|it| load(it)).collect()
 }
 
+/// Repeats the steps for each row of `each`. There, `$name` is the value in the row's column of this name, and a map with `base` is
+/// its other fields merged into that one.
+fn expand(script: &mut Value) {
+    let fields = script.as_object_mut().expect("a map");
+    let Some(Value::Array(rows)) = fields.shift_remove("each") else { return };
+    let steps = fields["steps"].as_array().expect("a list").clone();
+    let rows = rows.iter().map(|it| it.as_object().expect("a map"));
+    fields["steps"] = rows.flat_map(|row| steps.iter().map(|it| for_row(it, row))).collect();
+}
+
+fn for_row(value: &Value, row: &Map<String, Value>) -> Value {
+    let texts = || row.iter().filter_map(|(key, it)| Some((key.clone(), it.as_str()?.into())));
+    match value {
+        Value::String(text) => match text.strip_prefix('$').and_then(|it| row.get(it)) {
+            Some(whole) => whole.clone(),
+            None => fill_in(text, &texts().collect()).into(),
+        },
+        Value::Array(items) => items.iter().map(|it| for_row(it, row)).collect(),
+        Value::Object(fields) => {
+            let filled =
+                fields.iter().map(|(key, it)| (fill_in(key, &texts().collect()), for_row(it, row)));
+            let mut filled: Map<String, Value> = filled.collect();
+            let Some(mut base) = filled.shift_remove("base") else { return filled.into() };
+            json_patch::merge(&mut base, &filled.into());
+            base
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
 fn load(name: &str) -> Script {
-    let mut script: Script = read(&format!("{name}.yaml"));
+    let mut script: Value = read(&format!("{name}.yaml"));
+    expand(&mut script);
+    let mut script: Script =
+        serde_json::from_value(script).unwrap_or_else(|it| panic!("{name}.yaml: {it}"));
     name.clone_into(&mut script.name);
     let mut vars = Vars::new();
     let mut steps = Vec::new();
