@@ -27,6 +27,13 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Stubs(_)
         | Command::Init(_)
         | Command::Docs(_)
+        | Command::Status(_)
+        | Command::Retry(_)
+        | Command::Release(_)
+        | Command::Suspend(_)
+        | Command::Unsuspend(_)
+        | Command::Crds(_)
+        | Command::Version
         | Command::Completions(_) => {
             panic!("another command")
         }

@@ -12,6 +12,7 @@ mod account;
 mod bad_input;
 mod crashes;
 mod examples;
+mod failures;
 mod interchange;
 mod kube;
 mod migration;

@@ -8,7 +8,7 @@ mod tests;
 
 use std::fmt;
 
-pub use restrictions::{Restrictions, misspelled};
+pub use restrictions::{Restrictions, misspelled, settings_of};
 
 use super::{
     declare::{Argument, DeclareError, Marker},
