@@ -222,10 +222,10 @@ pub struct DevArgs {
     /// The options of `kopf run`.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Create the CRDs in this YAML or JSON file, or in the files of this directory; repeatable
+    /// Create the CRDs in this YAML or JSON file, or in the files of this directory; default: crd.yaml next to the scripts; repeatable
     #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
     pub definitions: Vec<PathBuf>,
-    /// Apply the objects in this YAML or JSON file, or in the files of this directory, again after each change; repeatable
+    /// Apply the objects in this YAML or JSON file or directory, again after each change; default: object.yaml next to the scripts; repeatable
     #[arg(long = "apply", value_name = "FILE", action = ArgAction::Append)]
     pub objects: Vec<PathBuf>,
     /// Listen on this port of 127.0.0.1; default: a free port

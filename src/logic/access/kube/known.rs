@@ -157,17 +157,7 @@ impl fmt::Display for ResourceRef {
                 write!(f, "{kind} of {version}")
             }
             ResourceRef::Kind { group, version, kind } => write!(f, "{kind} of {group}/{version}"),
-            ResourceRef::Selector(it) => {
-                let name = match &it.any_name {
-                    Some(AnyName::Named(name)) => name.as_str(),
-                    Some(AnyName::Everything) => "everything",
-                    None => return it.fmt(f),
-                };
-                let of = [it.group.as_deref(), it.version.as_deref()];
-                let of: Vec<_> = of.into_iter().flatten().filter(|it| !it.is_empty()).collect();
-                write!(f, "'{name}'")?;
-                if of.is_empty() { Ok(()) } else { write!(f, " of {}", of.join("/")) }
-            }
+            ResourceRef::Selector(it) => f.write_str(&it.described()),
         }
     }
 }

@@ -9,17 +9,17 @@ const SCRIPT: Script = Script {
         kopf.on_update("kopfexamples", { id = "changed" }, function(ctx)
             ctx.logger:info("changed to " .. tostring(ctx.spec.size))
         end)
-        kopf.on_event("kopfexamples", { id = "seen" }, function(ctx) ctx.logger:info("seen") end)
-        kopf.on_delete("kopfexamples", { id = "gone" }, function(ctx) ctx.logger:info("gone") end)
-        kopf.timer("kopfexamples", { id = "tick", interval = 10 }, function(ctx) ctx.logger:info("tick") end)
+        kopf.on_event("kopfexamples", { id = "seen" }, function(ctx) ctx.logger:info("it was seen") end)
+        kopf.on_delete("kopfexamples", { id = "gone" }, function(ctx) ctx.logger:info("it went") end)
+        kopf.timer("kopfexamples", { id = "tick", interval = 10 }, function(ctx) ctx.logger:info("it ticks") end)
     "#,
     rhai: r#"
         kopf::on_update("kopfexamples", #{ id: "changed" }, |ctx| {
             ctx.logger.info(`changed to ${ctx.spec.size}`);
         });
-        kopf::on_event("kopfexamples", #{ id: "seen" }, |ctx| { ctx.logger.info("seen"); });
-        kopf::on_delete("kopfexamples", #{ id: "gone" }, |ctx| { ctx.logger.info("gone"); });
-        kopf::timer("kopfexamples", #{ id: "tick", interval: 10 }, |ctx| { ctx.logger.info("tick"); });
+        kopf::on_event("kopfexamples", #{ id: "seen" }, |ctx| { ctx.logger.info("it was seen"); });
+        kopf::on_delete("kopfexamples", #{ id: "gone" }, |ctx| { ctx.logger.info("it went"); });
+        kopf::timer("kopfexamples", #{ id: "tick", interval: 10 }, |ctx| { ctx.logger.info("it ticks"); });
     "#,
 };
 
@@ -42,19 +42,19 @@ fn a_suspended_object_has_no_handlers_and_its_changes_are_handled_afterwards_as_
             let count = |text: &str| failing.log.count(text);
             failing.create("a");
             failing.env.until(25).await;
-            assert_eq!((count("tick"), count("changed")), (3, 0));
+            assert_eq!((count("it ticks"), count("changed to")), (3, 0));
             failing.env.edit(EXAMPLES, "ns1/a", annotation("a backup".into()));
             failing.env.until(28).await;
-            let (ticks, seen) = (count("tick"), count("seen"));
+            let (ticks, seen) = (count("it ticks"), count("it was seen"));
             resize(failing, 1);
             failing.env.until(60).await;
             resize(failing, 2);
             failing.env.until(100).await;
-            assert_eq!((count("tick"), count("seen"), count("changed")), (ticks, seen, 0));
+            assert_eq!((count("it ticks"), count("it was seen"), count("changed to")), (ticks, seen, 0));
             failing.env.edit(EXAMPLES, "ns1/a", annotation(Value::Null));
             failing.env.until(115).await;
-            assert_eq!((count("changed"), count("changed to 2")), (1, 1));
-            assert!(count("tick") > ticks && count("seen") > seen);
+            assert_eq!((count("changed to"), count("changed to 2")), (1, 1));
+            assert!(count("it ticks") > ticks && count("it was seen") > seen);
         },
     );
 }
@@ -71,7 +71,7 @@ fn the_deletion_of_a_suspended_object_is_handled() {
             failing.env.until(10).await;
             failing.env.delete(EXAMPLES, "ns1/a");
             failing.env.until(20).await;
-            assert_eq!(failing.log.count("gone"), 1);
+            assert_eq!(failing.log.count("it went"), 1);
             assert!(failing.env.server.get(EXAMPLES, "ns1", "a").is_none());
         },
     );
@@ -91,7 +91,7 @@ fn a_restart_keeps_the_suspension() {
                 Failing::start(failing.env.clone(), ("fails.lua", SCRIPT.lua), |_| {}).await;
             resize(failing, 5);
             failing.env.until(60).await;
-            assert_eq!((again.log.count("tick"), again.log.count("seen")), (0, 0));
+            assert_eq!((again.log.count("it ticks"), again.log.count("it was seen")), (0, 0));
             again.running.stop().await;
         },
     );

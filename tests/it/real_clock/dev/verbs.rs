@@ -137,3 +137,18 @@ async fn objects_are_released_and_bad_input_changes_nothing() {
     let ended = operator.stop().await;
     ended.assert_code(0);
 }
+
+#[tokio::test]
+async fn the_crd_and_the_object_next_to_the_scripts_are_used_and_the_end_is_announced() {
+    let desk = Desk::new("beside");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+    let made = command.env_clear().args(["init", "it"]).current_dir(desk.path(""));
+    assert!(made.output().await.expect("kopf runs").status.success());
+    let operator = desk.start("it").await;
+    operator.until_says("it/crd.yaml").await;
+    operator.until_says("it/object.yaml").await;
+    let ended = operator.stop().await;
+    ended.assert_code(0);
+    ended.assert_count("serving a permissive one", 0);
+    ended.assert_count("Stopped.", 1);
+}
