@@ -52,7 +52,7 @@ const SLACK: usize = 200;
 /// by a cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 1900),
-    ("cli", 8100),
+    ("cli", 8200),
     ("cluster", 4100),
     ("features", 100),
     ("features/admission", 800),
@@ -68,7 +68,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/access", 1600),
     ("logic/admission", 900),
     ("logic/background", 1300),
-    ("logic/change", 2300),
+    ("logic/change", 2400),
     ("logic/configure", 1400),
     ("logic/discovery", 700),
     ("logic/generation", 500),

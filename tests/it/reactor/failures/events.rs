@@ -26,6 +26,12 @@ const TIMER: Script = Script {
     rhai: r#"kopf::timer("kopfexamples", #{ interval: 1, backoff: 1, id: "tick" }, |ctx| { throw "broken"; });"#,
 };
 
+/// Fails every 20 seconds.
+const CROWD: Script = Script {
+    lua: r#"kopf.timer("kopfexamples", { interval = 20, backoff = 20, id = "tick" }, function() error("broken") end)"#,
+    rhai: r#"kopf::timer("kopfexamples", #{ interval: 20, backoff: 20, id: "tick" }, |ctx| { throw "broken"; });"#,
+};
+
 fn reasons(failing: &Failing) -> Vec<(String, u64)> {
     failing.events().into_iter().map(|(reason, count, _)| (reason, count)).collect()
 }

@@ -1,6 +1,7 @@
 //! What people see of handlers that fail: Kubernetes events, metrics and log lines.
 
 mod events;
+mod outage;
 mod secrets;
 mod suspended;
 

@@ -50,7 +50,10 @@ fn a_suspended_object_has_no_handlers_and_its_changes_are_handled_afterwards_as_
             failing.env.until(60).await;
             resize(failing, 2);
             failing.env.until(100).await;
-            assert_eq!((count("it ticks"), count("it was seen"), count("changed to")), (ticks, seen, 0));
+            assert_eq!(
+                (count("it ticks"), count("it was seen"), count("changed to")),
+                (ticks, seen, 0)
+            );
             failing.env.edit(EXAMPLES, "ns1/a", annotation(Value::Null));
             failing.env.until(115).await;
             assert_eq!((count("changed to"), count("changed to 2")), (1, 1));
