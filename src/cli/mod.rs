@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
         Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),
         Command::Status(args) => objects::status(&args),
         Command::Retry(args) => objects::retry(&args),
-        Command::Suspend(args) => objects::suspend(&args, Some(freeze::person())),
+        Command::Suspend(args) => objects::suspend(&args, Some(&freeze::person())),
         Command::Unsuspend(args) => objects::suspend(&args, None),
         Command::Release(args) => objects::release(&args),
         Command::Crds(args) => objects::crds(&args),

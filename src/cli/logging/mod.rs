@@ -141,7 +141,8 @@ impl Writer {
         let writer = Arc::clone(self);
         let work = move || {
             loop {
-                thread::sleep(folding::WINDOW);
+                // Waking up earlier does no harm.
+                thread::park_timeout(folding::WINDOW);
                 let mut folding = writer.folding.lock();
                 let ended = folding.end(writer.clock.now());
                 let is_empty = folding.is_empty();

@@ -87,7 +87,7 @@ pub(super) fn retry(args: &RetryArgs) -> Result<Exit, Report> {
 }
 
 /// `kopf suspend` with the person who does it, `kopf unsuspend` without.
-pub(super) fn suspend(args: &SuspendArgs, person: Option<String>) -> Result<Exit, Report> {
+pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, Report> {
     one_or_all(&args.objects.target, args.all)?;
     let message = args.message.clone().unwrap_or_default();
     connected(async {
@@ -95,7 +95,7 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<String>) -> Result<Exit
         let (mut count, what) =
             (0_usize, if person.is_some() { "suspended" } else { "unsuspended" });
         for object in &session.objects {
-            let reason = match (&person, message.as_str()) {
+            let reason = match (person, message.as_str()) {
                 (Some(person), "") => format!("by {person}"),
                 (Some(person), message) => format!("by {person}: {message}"),
                 (None, _) => String::new(),
@@ -203,7 +203,7 @@ async fn change(
     if is_dry {
         return Ok(());
     }
-    session.cluster.patch(request(session.address(object), patch)).await.map_err(report)?;
+    session.cluster.patch(request(session.address(object), &patch)).await.map_err(report)?;
     Ok(())
 }
 
@@ -219,7 +219,7 @@ async fn release_one(
     let is_held = change.is_some();
     for attempt in 1.. {
         let Some(merge) = change.filter(|_| !is_dry) else { break };
-        match session.cluster.patch(request(address, merge)).await {
+        match session.cluster.patch(request(address, &merge)).await {
             // Without its last finalizer, it is gone.
             Ok(_) => break,
             Err(error) if error.class == ErrorClass::Missing => break,
@@ -233,7 +233,7 @@ async fn release_one(
     Ok(is_held)
 }
 
-fn request(address: Address<'_>, patch: Value) -> PatchRequest<'_> {
+fn request<'a>(address: Address<'a>, patch: &Value) -> PatchRequest<'a> {
     PatchRequest {
         resource: address.resource,
         namespace: address.namespace,

@@ -82,8 +82,13 @@ fn report(error: &ApiError) {
         ),
         // An expired event, or an object in a namespace that is being deleted.
         ErrorClass::Missing => {}
-        _ => {
-            tracing::debug!(target: "kopf.events", "A failure was not reported as an event: {error}")
+        ErrorClass::Retry
+        | ErrorClass::Conflict
+        | ErrorClass::Outdated
+        | ErrorClass::Invalid
+        | ErrorClass::Expired
+        | ErrorClass::Fatal => {
+            tracing::debug!(target: "kopf.events", "A failure was not reported as an event: {error}");
         }
     }
 }

@@ -161,8 +161,8 @@ impl Failure {
             "at": self.at,
             "message": self.message,
         });
-        if self.is_requested {
-            json["retry"] = true.into();
+        if let (true, Some(json)) = (self.is_requested, json.as_object_mut()) {
+            json.insert("retry".into(), true.into());
         }
         json
     }

@@ -113,13 +113,13 @@ pub fn release(body: &Value, finalizer: &str, prefix: &str) -> Option<Value> {
     if changes.is_empty() && !is_held {
         return None;
     }
-    let mut metadata = json!({
-        "resourceVersion": body.pointer("/metadata/resourceVersion"),
-        "annotations": changes,
-    });
+    let mut metadata = Map::new();
+    let version = body.pointer("/metadata/resourceVersion").cloned();
+    metadata.insert("resourceVersion".into(), version.unwrap_or_default());
+    metadata.insert("annotations".into(), changes.into());
     if let (true, Some(finalizers)) = (is_held, finalizers) {
         let others = finalizers.iter().filter(|it| *it != finalizer).cloned();
-        metadata["finalizers"] = others.collect();
+        metadata.insert("finalizers".into(), others.collect());
     }
     Some(json!({ "metadata": metadata }))
 }
@@ -175,7 +175,11 @@ fn text_of(value: &Value, key: &str) -> Option<String> {
 }
 
 fn patch(changes: Map<String, Value>) -> Option<Value> {
-    (!changes.is_empty()).then(|| json!({ "metadata": { "annotations": changes } }))
+    if changes.is_empty() {
+        return None;
+    }
+    let metadata = Map::from_iter([("annotations".to_owned(), changes.into())]);
+    Some(Map::from_iter([("metadata".to_owned(), metadata.into())]).into())
 }
 
 #[cfg(test)]

@@ -139,7 +139,9 @@ impl Starting {
             let (scripts, services) = (&*scripts, &services);
             let runner = Runner { scripts, clock, settings: &execution, services };
             activities::run(runner, &activity).await?;
-            Ok(digest_key::with_key(locked(&settings), &registry, &services.kube).await)
+            let settings = locked(&settings);
+            let keyed = digest_key::with_key(&settings, &registry, &services.kube).await;
+            Ok(keyed.map_or(settings, |it| Settings::clone(&it)))
         });
         Starting { candidate: Undecided(Some(candidate)), changes, running }
     }

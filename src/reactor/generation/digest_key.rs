@@ -21,21 +21,25 @@ const KEY_BYTES: usize = 32;
 /// The label of the Secret, for people who find it.
 const OWNER: &str = "app.kubernetes.io/managed-by";
 
-/// Returns the settings with the key, if handlers may need it.
+/// Returns the settings with the key, if handlers may need it and the settings have none yet.
 pub(in crate::reactor) async fn with_key(
-    mut settings: Settings,
+    settings: &Settings,
     registry: &Registry,
     kube: &Kube,
-) -> Settings {
-    let persistence = &mut settings.persistence;
-    let Some(name) = persistence.digest_secret.clone() else { return settings };
+) -> Option<Arc<Settings>> {
+    let persistence = &settings.persistence;
+    let name = persistence.digest_secret.clone()?;
     if persistence.digest_key.is_none() && is_needed(persistence, registry) {
         let key = match kube.cluster().await {
             Ok(cluster) => read(&*cluster, &name).await,
             Err(error) => Err(error.to_string()),
         };
         match key {
-            Ok(key) => persistence.digest_key = Some(Arc::new(key)),
+            Ok(key) => {
+                let mut keyed = settings.clone();
+                keyed.persistence.digest_key = Some(Arc::new(key));
+                return Some(Arc::new(keyed));
+            }
             Err(problem) => tracing::warn!(
                 target: "kopf.reactor",
                 "No key for the digests of secret values, so weak values can be guessed from the annotations of their objects: \
@@ -44,7 +48,7 @@ pub(in crate::reactor) async fn with_key(
             ),
         }
     }
-    settings
+    None
 }
 
 fn is_needed(persistence: &Persistence, registry: &Registry) -> bool {
@@ -78,8 +82,8 @@ async fn read(cluster: &dyn Cluster, name: &str) -> Result<DigestKey, String> {
     let key = key.and_then(|it| BASE64_STANDARD.decode(it).ok()).filter(|it| !it.is_empty());
     let key = key.ok_or_else(|| format!("the Secret {namespace}/{name} has no data.{KEY}"))?;
     let hash = Sha256::digest(&key);
-    let name: String = hash.iter().take(4).map(|it| format!("{it:02x}")).collect();
-    Ok(DigestKey::new(key, &name))
+    let name = hash.iter().take(4).fold(0_u32, |name, it| name << 8 | u32::from(*it));
+    Ok(DigestKey::new(key, &format!("{name:08x}")))
 }
 
 fn new_secret(name: &str, namespace: &str) -> Result<Value, String> {

@@ -71,12 +71,12 @@ impl Serve<'_> {
         let live = self.operator.current.get();
         let registry = &live.generation.registry;
         let kube = &live.services.kube;
-        let keyed = digest_key::with_key(Settings::clone(&self.settings), registry, kube);
+        let keyed = Box::pin(digest_key::with_key(&self.settings, registry, kube));
         let Some(keyed) = unless_stopped(stop, keyed).await else { return Ok(None) };
-        if keyed != *self.settings {
+        if let Some(keyed) = keyed {
             // Generations to come start from these.
-            *self.operator.settings.lock() = keyed.clone();
-            self.settings = Arc::new(keyed);
+            Settings::clone_from(&mut self.operator.settings.lock(), &keyed);
+            self.settings = keyed;
         }
         let settings = Arc::clone(&self.settings);
         let observer =

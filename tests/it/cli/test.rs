@@ -373,7 +373,7 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
         &own,
         &["--operator", "bad.lua", "--only", "ends"],
         1,
-        &expect![[r#"
+        &expect![[r"
             FAILED  tests/stuck_test.lua: it ends
                 the operator has stopped: startup failed: 'startup': no key
                 the log of the operator:
@@ -384,7 +384,7 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
                         bad.lua:1
 
             1 test, 1 failed
-        "#]],
+        "]],
     );
 }
 

@@ -61,7 +61,9 @@ pub fn readable(value: &Value) -> Value {
             let readable = |(key, it): (&String, &Value)| (key.clone(), readable(it));
             map.iter().map(readable).collect::<Map<_, _>>().into()
         }
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            value.clone()
+        }
     }
 }
 

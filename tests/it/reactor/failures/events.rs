@@ -107,7 +107,7 @@ fn a_handler_that_always_fails_is_no_flood() {
 #[test]
 fn a_thousand_failing_objects_make_at_most_twenty_requests_a_second() {
     in_both(
-        &TIMER,
+        &CROWD,
         |_| {},
         async |failing: &Failing| {
             for number in 0..1000 {
@@ -119,7 +119,7 @@ fn a_thousand_failing_objects_make_at_most_twenty_requests_a_second() {
             let requests = failing.env.requests("", "/events").into_iter();
             let times: Vec<_> = requests.map(|it| it.at.duration_since(start)).collect();
             for window in times.windows(21) {
-                let took = window[20] - window[0];
+                let took = window[20].saturating_sub(window[0]);
                 assert!(took >= Duration::from_secs(1), "21 requests in {took:?}");
             }
             assert_eq!(failing.counts()[0].1, 1000);

@@ -36,6 +36,7 @@ fn in_both(script: &Script, change: impl Fn(&mut Settings), test: impl AsyncFn(&
 }
 
 /// The same in another environment.
+#[expect(clippy::needless_pass_by_value, reason = "tests are closures")]
 fn in_both_of(
     environment: impl Fn() -> Environment,
     script: &Script,

@@ -56,7 +56,7 @@ fn environment() -> kopf::testing::Environment {
     kopf::testing::Environment::new(ApiServer::builder().resource(kopf::testing::examples()))
 }
 
-fn secret(name: &str, data: Value) -> Value {
+fn secret(name: &str, data: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data,
         "metadata": { "namespace": "ns1", "name": name, "uid": name },
@@ -92,7 +92,7 @@ fn lines(failing: &Failing, start: &str) -> Vec<String> {
 fn no_value_of_a_secret_is_stored_or_logged_and_diffs_keep_their_paths() {
     in_both_of(environment, &SCRIPT, with_fields, async |failing: &Failing| {
         let env = &failing.env;
-        env.create(secret("a", json!({ "password": "aHVudGVyLTE=", "user": "aHVudGVyLTI=" })));
+        env.create(secret("a", &json!({ "password": "aHVudGVyLTE=", "user": "aHVudGVyLTI=" })));
         env.until(5).await;
         check(failing);
         env.edit(
@@ -152,7 +152,7 @@ fn fields_that_a_setting_names_are_hidden_like_secrets() {
 #[test]
 fn plain_values_of_another_operator_are_removed_at_the_start_and_nothing_is_handled_twice() {
     in_both_of(environment, &SCRIPT, with_fields, async |failing: &Failing| {
-        let mut object = secret("a", json!({ "password": "aHVudGVyLTE=" }));
+        let mut object = secret("a", &json!({ "password": "aHVudGVyLTE=" }));
         let state = json!({ "data": { "password": "aHVudGVyLTE=" }, "type": "Opaque" });
         object["metadata"]["annotations"] =
             json!({ "kopf.zalando.org/last-handled-configuration": format!("{state}\n") });
@@ -170,7 +170,7 @@ fn plain_values_of_another_operator_are_removed_at_the_start_and_nothing_is_hand
 #[test]
 fn replicas_and_restarts_share_the_key() {
     in_both_of(environment, &SCRIPT, with_fields, async |failing: &Failing| {
-        failing.env.create(secret("a", json!({ "password": "aHVudGVyLTE=" })));
+        failing.env.create(secret("a", &json!({ "password": "aHVudGVyLTE=" })));
         failing.env.until(5).await;
         let before = failing.env.get("secrets", "ns1/a");
         let again =
@@ -190,7 +190,7 @@ fn without_the_right_to_the_key_it_works_and_says_what_that_means() {
         env
     };
     in_both_of(env, &SCRIPT, with_fields, async |failing: &Failing| {
-        failing.env.create(secret("a", json!({ "password": "aHVudGVyLTE=" })));
+        failing.env.create(secret("a", &json!({ "password": "aHVudGVyLTE=" })));
         failing.env.until(5).await;
         check(failing);
         assert_eq!(failing.log.count("weak values can be guessed"), 1);
@@ -204,7 +204,7 @@ fn without_the_right_to_the_key_it_works_and_says_what_that_means() {
 fn a_setting_restores_what_kopf_stores() {
     let plain = |it: &mut kopf::settings::Settings| it.persistence.plain_secrets = true;
     in_both_of(environment, &SCRIPT, plain, async |failing: &Failing| {
-        failing.env.create(secret("a", json!({ "user": "aHVudGVyLTE=" })));
+        failing.env.create(secret("a", &json!({ "user": "aHVudGVyLTE=" })));
         failing.env.until(5).await;
         let annotations =
             failing.env.get("secrets", "ns1/a")["metadata"]["annotations"].to_string();

@@ -25,7 +25,7 @@ const SCRIPT: Script = Script {
 
 const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
-fn annotation(value: Value) -> Value {
+fn annotation(value: Option<&str>) -> Value {
     json!({ "metadata": { "annotations": { "kopf.zalando.org/kopf-suspended": value } } })
 }
 
@@ -43,7 +43,7 @@ fn a_suspended_object_has_no_handlers_and_its_changes_are_handled_afterwards_as_
             failing.create("a");
             failing.env.until(25).await;
             assert_eq!((count("it ticks"), count("changed to")), (3, 0));
-            failing.env.edit(EXAMPLES, "ns1/a", annotation("a backup".into()));
+            failing.env.edit(EXAMPLES, "ns1/a", annotation(Some("a backup")));
             failing.env.until(28).await;
             let (ticks, seen) = (count("it ticks"), count("it was seen"));
             resize(failing, 1);
@@ -54,7 +54,7 @@ fn a_suspended_object_has_no_handlers_and_its_changes_are_handled_afterwards_as_
                 (count("it ticks"), count("it was seen"), count("changed to")),
                 (ticks, seen, 0)
             );
-            failing.env.edit(EXAMPLES, "ns1/a", annotation(Value::Null));
+            failing.env.edit(EXAMPLES, "ns1/a", annotation(None));
             failing.env.until(115).await;
             assert_eq!((count("changed to"), count("changed to 2")), (1, 1));
             assert!(count("it ticks") > ticks && count("it was seen") > seen);
@@ -70,7 +70,7 @@ fn the_deletion_of_a_suspended_object_is_handled() {
         async |failing: &Failing| {
             failing.create("a");
             failing.env.until(5).await;
-            failing.env.edit(EXAMPLES, "ns1/a", annotation("".into()));
+            failing.env.edit(EXAMPLES, "ns1/a", annotation(Some("")));
             failing.env.until(10).await;
             failing.env.delete(EXAMPLES, "ns1/a");
             failing.env.until(20).await;
@@ -88,7 +88,7 @@ fn a_restart_keeps_the_suspension() {
         async |failing: &Failing| {
             failing.create("a");
             failing.env.until(5).await;
-            failing.env.edit(EXAMPLES, "ns1/a", annotation("".into()));
+            failing.env.edit(EXAMPLES, "ns1/a", annotation(Some("")));
             failing.env.until(10).await;
             let again =
                 Failing::start(failing.env.clone(), ("fails.lua", SCRIPT.lua), |_| {}).await;
