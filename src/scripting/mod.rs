@@ -19,8 +19,6 @@ pub use self::{
     host::{Prepared, ScriptHost, ScriptSet},
     script::Source,
     terms::{Placement, Terms},
+    values::diagnostics::LoadError,
 };
-pub use crate::scripting::script::{
-    diagnostics::LoadError,
-    modules::{Digest, LoadedModule, Modules, shown as shown_module},
-};
+pub use crate::scripting::script::modules::{Digest, LoadedModule, Modules, shown as shown_module};

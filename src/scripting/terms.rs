@@ -1,6 +1,6 @@
-//! On which terms scripts run: where they run, their limits, their grants.
+//! On which terms scripts run: where they run, their limits, their grants; and their languages.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use crate::logic::access::grants::Grants;
 use crate::ports::Clock;
@@ -56,4 +56,21 @@ pub enum Placement {
     Threads,
     /// On the runtime of the caller, whose clock may be paused: for tests.
     CurrentRuntime,
+}
+
+/// A language of scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// `.lua`
+    Lua,
+    /// `.rhai`
+    Rhai,
+}
+
+impl Language {
+    /// Returns the language of a script or a module of this name.
+    pub(super) fn of_file(name: &str) -> Self {
+        let is_rhai = Path::new(name).extension().is_some_and(|it| it == "rhai");
+        if is_rhai { Language::Rhai } else { Language::Lua }
+    }
 }

@@ -4,6 +4,7 @@
 
 pub mod annotations;
 pub mod conditions;
+mod containing;
 pub mod corrupt;
 pub mod depth;
 pub mod diff;
@@ -137,6 +138,12 @@ impl Object {
             let read = Some(()).filter(|()| self.excess.is_none()).map(|()| read::body(&self.raw));
             Arc::new(read.and_then(Result::ok).unwrap_or(Value::Null))
         })
+    }
+
+    /// Returns whether the body has all of these fields with these values, if that can be told without building its tree; maps may
+    /// have further fields.
+    pub fn is_known_to_contain(&self, part: &Map<String, Value>) -> bool {
+        containing::contains(&self.raw, part)
     }
 
     /// Returns why the body cannot be read, if it cannot. Damaged JSON is detected only after a call of [`Object::body`].

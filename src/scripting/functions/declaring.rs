@@ -16,9 +16,8 @@ use crate::logic::handlers::{
 };
 use crate::scripting::{
     functions::kopf::{Argument, Call, Done, Outcome},
-    handles::Kind as Shape,
     values::{
-        Filter, HostValue,
+        Filter, HostValue, Nested,
         errors::{ErrorValue, Failed},
         limits,
         refused::{DEPTH_MAX, Refused},
@@ -187,12 +186,12 @@ impl Reader {
                     let part = self.part(&format!("{name}.{key}"), value, depth + 1)?;
                     map.push((key.to_owned(), part));
                 }
-                None if shape == Shape::List => list.push(self.part(name, value, depth + 1)?),
+                None if shape == Nested::List => list.push(self.part(name, value, depth + 1)?),
                 None => return Err(format!("{name}: the keys must be strings").into()),
             }
             Ok(())
         })?;
-        if shape == Shape::List {
+        if shape == Nested::List {
             return Ok(Part::List(list));
         }
         map.sort_by(|(a, _), (b, _)| a.cmp(b));

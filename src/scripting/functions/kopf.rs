@@ -11,8 +11,8 @@ use super::{
     declaring,
     hierarchy::{HELPERS, Helper},
     logins,
-    names::{self, DECLARING, DELAY_DEFAULT, Declaring},
-    posting::{self, Described},
+    names::{DECLARING, Declaring},
+    posting,
 };
 use crate::call::Invocation;
 use crate::logic::{
@@ -22,11 +22,11 @@ use crate::logic::{
 };
 use crate::ports::BoxFuture;
 use crate::scripting::{
-    handles::{AnyHandle, Kind, values as values_of},
+    handles::{AnyHandle, values as values_of},
     surface::OTHERS,
     values::{
-        Filter, HostValue, Passed,
-        errors::{ErrorValue, Failed},
+        Filter, HostValue, Nested, Passed, duration,
+        errors::{self, DELAY_DEFAULT, Described, ErrorValue, Failed},
         stopped::SLEEP_MAX,
         text,
     },
@@ -141,7 +141,7 @@ pub(crate) trait Argument: Passed {
     fn text(&self) -> Result<String, String>;
 
     /// Whether it is a list or a map of the language.
-    fn inside(&self) -> Option<Kind>;
+    fn inside(&self) -> Option<Nested>;
 
     /// Visits the items of a list in order, or the fields of a map.
     fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed>;
@@ -247,7 +247,7 @@ impl Call<'_> {
 pub(crate) fn temporary(call: &Call<'_>) -> Result<RaisedKind, Failed> {
     let delay = match call.arguments.get(1).filter(|it| !it.is_left_out()) {
         None => Some(DELAY_DEFAULT),
-        Some(delay) => names::duration(&delay.data(&call.place)?)
+        Some(delay) => duration(&delay.data(&call.place)?)
             .map_err(|it| format!("kopf.TemporaryError: {it}"))?,
     };
     Ok(RaisedKind::Temporary(delay))
@@ -261,7 +261,7 @@ pub(crate) fn permanent(_: &Call<'_>) -> Result<RaisedKind, Failed> {
 
 /// `kopf.AdmissionError(MESSAGE, CODE)`
 pub(crate) fn admission(call: &Call<'_>) -> Result<RaisedKind, Failed> {
-    Ok(names::admission_error(&call.data(1)?)?)
+    Ok(errors::admission_error(&call.data(1)?)?)
 }
 
 /// `kopf.ConnectionInfo(FIELDS)`
@@ -291,7 +291,7 @@ pub(crate) fn values(call: &Call<'_>) -> Outcome {
 
 /// `kopf.sleep(DURATION)`
 pub(crate) fn sleep(call: &Call<'_>) -> Outcome {
-    let duration = names::duration(&call.data(0)?);
+    let duration = duration(&call.data(0)?);
     let duration = duration.map_err(|it| format!("{}: {it}", call.place))?;
     let duration = duration.unwrap_or_default().min(SLEEP_MAX);
     // Made inside: a timer belongs to the moment when it is waited for.

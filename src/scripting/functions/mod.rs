@@ -35,7 +35,6 @@ pub(super) mod print;
 mod quantity;
 mod random;
 mod re;
-mod refusal;
 #[cfg(test)]
 mod script_tests;
 mod semver;
@@ -55,7 +54,6 @@ pub(crate) use self::{
     call::Call,
     given::{Given, Shape},
     pace::Pace,
-    refusal::Refusal,
     surroundings::Surroundings,
 };
 use types::Library;

@@ -1,21 +1,16 @@
 //! The names below `kopf`, and what is said about wrong uses of them: the same in both languages.
 
-use std::time::Duration;
-
 use serde_json::{Map, Value};
 
-use crate::logic::{
-    handlers::{
-        declare::{DeclareError, Marker},
-        handler::{Category, Kind},
-        lifecycle::Lifecycle,
-        outcome::{LogLevel, RaisedKind},
-    },
-    text::duration,
+use crate::logic::handlers::{
+    declare::{DeclareError, Marker},
+    handler::{Category, Kind},
+    lifecycle::Lifecycle,
+    outcome::LogLevel,
 };
 use crate::scripting::{
     functions::kopf::{Argument, HostFunction},
-    surface::{Language, OTHERS, Signature, Surface},
+    surface::OTHERS,
     values::{limits, text::did_you_mean},
 };
 
@@ -152,39 +147,6 @@ pub(crate) const DECLARING: &[Declaring] = &[
     },
 ];
 
-/// The delay of a temporary error that names none, as in Kopf.
-pub(crate) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
-
-/// The HTTP status of an admission error that names none, as in Kopf.
-const CODE_DEFAULT: u16 = 500;
-
-/// Returns the kind of `kopf.AdmissionError(message, code)`.
-///
-/// # Errors
-/// If the code is not an HTTP status of an error: API servers would replace it.
-pub(crate) fn admission_error(code: &Value) -> Result<RaisedKind, String> {
-    if code.is_null() {
-        return Ok(RaisedKind::Admission(CODE_DEFAULT));
-    }
-    let number = code.as_f64().filter(|it| it.fract() == 0.0 && (400.0..600.0).contains(it));
-    let number = number.and_then(|it| it.to_string().parse().ok());
-    number.map(RaisedKind::Admission).ok_or_else(|| {
-        format!("kopf.AdmissionError: the code must be an HTTP status from 400 to 599, not {code}")
-    })
-}
-
-/// Returns the HTTP status of an admission error.
-pub(crate) fn code(kind: &RaisedKind) -> Option<u16> {
-    match kind {
-        RaisedKind::Admission(code) => Some(*code),
-        RaisedKind::Temporary(_)
-        | RaisedKind::Aborted(_)
-        | RaisedKind::Permanent
-        | RaisedKind::Arbitrary(_)
-        | RaisedKind::Unfinished(_) => None,
-    }
-}
-
 /// Error modes by their names in `kopf.ErrorsMode`.
 pub(crate) const ERROR_MODES: &[(&str, &str)] =
     &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
@@ -241,38 +203,6 @@ pub(crate) fn is_known(name: &str) -> bool {
 /// There is no `kopf.NAME`; names the nearest one.
 pub(crate) fn unknown(name: &str) -> String {
     format!("there is no kopf.{name}{}", did_you_mean(name, known(), "kopf."))
-}
-
-/// The values of the host that have methods: as the languages call their types, as scripts write them, and their class.
-const HANDLES: [(&str, &str, &str); 5] = [
-    ("logger", "ctx.logger", "Logger"),
-    ("conditions", "ctx.conditions", "Conditions"),
-    ("stopped", "ctx.stopped", "Stopped"),
-    ("patch.fns", "ctx.patch.fns", "PatchFunctions"),
-    ("warnings", "ctx.warnings", "Warnings"),
-];
-
-/// The error of calling a method on a value of the host in a way that does not exist; `None` if it is no such value.
-pub(crate) fn unknown_method(of: &str, method: &str, language: Language) -> Option<String> {
-    let (_, shown, class) = HANDLES.iter().find(|(it, ..)| *it == of)?;
-    let surface = Surface::new();
-    let section = surface.classes.iter().find(|it| it.name == *class)?;
-    let mut known = section.items.iter().filter(|it| it.spoken.in_language(language));
-    let sign = if language == Language::Lua { ":" } else { "." };
-    let Some(item) = known.clone().find(|it| it.name == method) else {
-        let near =
-            did_you_mean(method, known.by_ref().map(|it| it.name), &format!("{shown}{sign}"));
-        return Some(format!("there is no {shown}{sign}{method}{near}"));
-    };
-    if *class == "Logger" && language == Language::Rhai {
-        return Some(format!(
-            "{shown}.{method} takes a message and a map of fields: put other values into the message, as in `x ${{value}}`"
-        ));
-    }
-    let expected = item.signature().map(Signature::told).unwrap_or_default();
-    Some(format!(
-        "{shown}{sign}{method}: wrong arguments: expected {shown}{sign}{method}{expected}"
-    ))
 }
 
 /// `kopf.NAME` is no part of this version.
@@ -379,14 +309,4 @@ pub(crate) fn log_fields(value: &dyn Argument) -> Option<Map<String, Value>> {
         Ok(())
     });
     visited.is_ok().then(|| limits::cut_fields(fields))
-}
-
-/// A duration as scripts write it; null is none. The error says what is expected.
-pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {
-    if value.is_null() {
-        return Ok(None);
-    }
-    let negative = if duration::is_negative(value) { ", and not negative" } else { "" };
-    let expected = || format!("expected {}{negative}, got {value}", duration::EXPECTED);
-    duration::parse(value).map(Some).ok_or_else(expected)
 }

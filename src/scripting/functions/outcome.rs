@@ -2,8 +2,7 @@
 
 use futures::stream::BoxStream;
 
-use super::refusal::Refusal;
-use crate::scripting::values::limits;
+use crate::scripting::values::{limits, refusal::Refusal};
 
 /// The values of a [`Body::Streaming`].
 pub(crate) type Flow = BoxStream<'static, Outcome>;

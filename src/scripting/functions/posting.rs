@@ -8,17 +8,18 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::names;
 use crate::call::{Invocation, QueuedEvent};
 use crate::logic::{
     background::posting::{self, Note},
-    handlers::outcome::RaisedKind,
     object::ObjectRef,
 };
 use crate::scripting::{
     functions::kopf::Argument,
-    handles::Kind,
-    values::{errors::Failed, text::did_you_mean},
+    values::{
+        Nested, duration,
+        errors::{CLASS, Described, Failed},
+        text::did_you_mean,
+    },
 };
 use crate::settings::Posting;
 
@@ -43,15 +44,10 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("exception", Function::Exception),
 ];
 
-/// The class of errors that have none of their own.
-const CLASS: &str = "Error";
 /// What options can be named.
 const OPTIONS: &[&str] = &["type", "reason", "message", "backoffs"];
 /// The option of `kopf.exception` that is no data.
 const EXC: &str = "exc";
-
-/// An error of a script: its class and its text.
-pub(crate) type Described = (String, String);
 
 /// The arguments of one call, as data.
 pub(crate) struct Arguments {
@@ -70,17 +66,6 @@ struct Said {
     reason: Option<String>,
     message: Option<String>,
     backoffs: Option<Vec<Duration>>,
-}
-
-/// How an error of this kind is called.
-pub(crate) fn class(kind: &RaisedKind) -> String {
-    match kind {
-        RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "TemporaryError".into(),
-        RaisedKind::Permanent => "PermanentError".into(),
-        RaisedKind::Admission(_) => "AdmissionError".into(),
-        RaisedKind::Arbitrary(class) => class.clone(),
-        RaisedKind::Unfinished(_) => CLASS.into(),
-    }
 }
 
 /// Posts the events of one call. The error says what is wrong with its arguments.
@@ -260,7 +245,7 @@ fn names_in(argument: &dyn Argument) -> Result<Option<Vec<String>>, Failed> {
         names.extend(name.map(str::to_owned));
         Ok(())
     })?;
-    Ok((argument.inside() == Some(Kind::Map)).then_some(names))
+    Ok((argument.inside() == Some(Nested::Map)).then_some(names))
 }
 
 /// Returns the error in a map of options, and the other options; `None` if there is no error.
@@ -320,7 +305,7 @@ fn text(name: &str, value: Value) -> Result<String, String> {
 /// One pause or a list of pauses.
 fn backoffs(value: &Value) -> Result<Vec<Duration>, String> {
     let one = |it: &Value| {
-        let pause = names::duration(it).map_err(|it| format!("`backoffs`: {it}"))?;
+        let pause = duration(it).map_err(|it| format!("`backoffs`: {it}"))?;
         Ok(pause.unwrap_or_default())
     };
     match value {

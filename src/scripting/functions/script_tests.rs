@@ -11,13 +11,8 @@ use crate::scripting::{
     functions::types::{Body, Function, Library, Parameter, Type},
     lua, rhai,
     script::modules::Modules,
+    terms::Language,
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Language {
-    Lua,
-    Rhai,
-}
 
 /// What scripts of tests import: nothing else, so that the libraries come before scripts of their names.
 pub(crate) fn checks() -> Modules {

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Handle, HandleType, Kind, Method};
+use super::{Handle, HandleType, Method};
 use crate::scripting::{
     handles::leftovers::CallPart,
-    surface::Language,
-    values::{HostValue, account::Account, conditions::Conditions, refused::Refused},
+    terms::Language,
+    values::{HostValue, Nested, account::Account, conditions::Conditions, refused::Refused},
 };
 
 impl Handle for CallPart<Conditions> {
-    fn kind(&self) -> Option<Kind> {
-        Some(Kind::List)
+    fn kind(&self) -> Option<Nested> {
+        Some(Nested::List)
     }
 
     fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {

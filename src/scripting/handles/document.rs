@@ -16,15 +16,15 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::{AnyHandle, Border, Handle, HandleType, Keys, Kind, Use, path::Path, tree};
+use super::{AnyHandle, Border, Handle, HandleType, Keys, Use, path::Path, tree};
 use crate::call::{Document as Shared, SharedPatch};
 use crate::heap;
 use crate::logic::{change::patch::Transformation, handlers::function::Function};
 use crate::scripting::{
     handles::{leftovers::CallPart, withdraw::withdraw},
-    surface::Language,
+    terms::Language,
     values::{
-        HostValue, Key, Passed,
+        HostValue, Key, Nested, Passed,
         account::Account,
         limits,
         refused::{DEPTH_MAX, Refused},
@@ -254,9 +254,9 @@ impl<S: Store> Handle for Document<S>
 where
     Self: Into<AnyHandle>,
 {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<Nested> {
         let is_list = || self.look(|it| tree::lookup(it, &self.path).is_some_and(Value::is_array));
-        Some(if self.has_lists() && is_list() { Kind::List } else { Kind::Map })
+        Some(if self.has_lists() && is_list() { Nested::List } else { Nested::Map })
     }
 
     fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
@@ -403,7 +403,7 @@ impl HandleType for Transformations {
 }
 
 impl Handle for Transformations {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<Nested> {
         None
     }
 

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Handle, HandleType, Keys, Kind, Use};
+use super::{Handle, HandleType, Keys, Use};
 use crate::call::Index;
 use crate::logic::background::indexing::{self, Values};
-use crate::scripting::values::{HostValue, Key, Passed, account::Account, refused::Refused, text};
+use crate::scripting::values::{
+    HostValue, Key, Nested, Passed, account::Account, refused::Refused, text,
+};
 
 impl Handle for Index {
-    fn kind(&self) -> Option<Kind> {
-        Some(Kind::Map)
+    fn kind(&self) -> Option<Nested> {
+        Some(Nested::Map)
     }
 
     fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
@@ -75,8 +77,8 @@ impl HandleType for Index {
 pub(crate) struct Store(pub(crate) Values);
 
 impl Handle for Store {
-    fn kind(&self) -> Option<Kind> {
-        Some(Kind::List)
+    fn kind(&self) -> Option<Nested> {
+        Some(Nested::List)
     }
 
     fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {

@@ -14,6 +14,7 @@ mod settings;
 mod settings_access;
 mod stopped;
 mod tree;
+pub(crate) mod unknown;
 mod warnings;
 mod withdraw;
 
@@ -28,8 +29,8 @@ pub(crate) use self::{
 };
 use self::{path::Paths, stopped::Reasons};
 use super::{
-    surface::Language,
-    values::{HostValue, Key, Passed},
+    terms::Language,
+    values::{HostValue, Key, Nested, Passed},
 };
 use crate::call::{Index, Warnings};
 use crate::logic::handlers::function::Function;
@@ -46,7 +47,7 @@ use crate::scripting::{
 /// What a script can do with an object of the host.
 pub(crate) trait Handle: 'static {
     /// Returns what it is as data, if it is data.
-    fn kind(&self) -> Option<Kind>;
+    fn kind(&self) -> Option<Nested>;
 
     /// Copies the data, which have this many levels of a value around them.
     fn copy(&self, _account: &mut Account<'_>, _depth: usize) -> Result<Value, Refused> {
@@ -136,13 +137,6 @@ pub(crate) trait HandleType: Handle + Clone + Send + Sync + Into<AnyHandle> {
 
     /// Whether both are the same object.
     fn is(&self, other: &Self) -> bool;
-}
-
-/// What a handle is as data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    List,
-    Map,
 }
 
 /// What can be looked up in a handle.

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{Handle, HandleType, Keys, Kind};
+use super::{Handle, HandleType, Keys};
 use crate::scripting::{
     handles::settings_access::{Found, SettingsAccess, marker_key, selector_key},
-    values::{HostValue, Key, Passed, account::Account, refused::Refused, text},
+    values::{HostValue, Key, Nested, Passed, account::Account, refused::Refused, text},
 };
 
 impl Handle for SettingsAccess {
-    fn kind(&self) -> Option<Kind> {
-        Some(Kind::Map)
+    fn kind(&self) -> Option<Nested> {
+        Some(Nested::Map)
     }
 
     fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {

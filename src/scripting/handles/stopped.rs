@@ -4,10 +4,12 @@
 
 use serde_json::Value;
 
-use super::{Handle, HandleType, Keys, Kind, Method, Use};
+use super::{Handle, HandleType, Keys, Method, Use};
 use crate::call::Stopped;
 use crate::logic::background::stopping::{StopReason, StopReasons};
-use crate::scripting::values::{HostValue, Key, account::Account, refused::Refused, stopped};
+use crate::scripting::values::{
+    HostValue, Key, Nested, account::Account, refused::Refused, stopped,
+};
 
 /// The stop flag.
 pub(crate) type StopFlag = Stopped;
@@ -16,7 +18,7 @@ pub(crate) type StopFlag = Stopped;
 pub(crate) type Reasons = StopReasons;
 
 impl Handle for StopFlag {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<Nested> {
         None
     }
 
@@ -54,8 +56,8 @@ impl HandleType for StopFlag {
 }
 
 impl Handle for Reasons {
-    fn kind(&self) -> Option<Kind> {
-        Some(Kind::List)
+    fn kind(&self) -> Option<Nested> {
+        Some(Nested::List)
     }
 
     fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {

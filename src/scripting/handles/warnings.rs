@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Handle, HandleType, Kind, Method};
+use super::{Handle, HandleType, Method};
 use crate::call::Warnings;
 use crate::scripting::{
     handles::leftovers::CallPart,
-    values::{HostValue, account::Account, refused::Refused},
+    values::{HostValue, Nested, account::Account, refused::Refused},
 };
 
 impl Handle for CallPart<Warnings> {
-    fn kind(&self) -> Option<Kind> {
-        Some(Kind::List)
+    fn kind(&self) -> Option<Nested> {
+        Some(Nested::List)
     }
 
     fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {

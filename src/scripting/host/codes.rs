@@ -1,21 +1,17 @@
 //! Tells handlers what they depend on, so that an edit of their script changes only those that it touches.
 
-use std::{
-    hash::{Hash as _, Hasher as _},
-    path::Path,
-};
+use std::hash::{Hash as _, Hasher as _};
 
 use crate::logic::handlers::handler::{Handler, Parts};
 use crate::scripting::{
     Source,
-    script::fingerprint::{Fingerprints, Language, Part, hash_of},
+    script::fingerprint::{Fingerprints, Part, hash_of},
+    terms::Language,
 };
 
 /// Sets the code of the handlers that this script declares.
 pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {
-    let is_rhai = Path::new(&source.name).extension().is_some_and(|it| it == "rhai");
-    let language = if is_rhai { Language::Rhai } else { Language::Lua };
-    let fingerprints = Fingerprints::of(language, &source.text);
+    let fingerprints = Fingerprints::of(Language::of_file(&source.name), &source.text);
     let modules = source.modules.taken();
     let with_modules = |own| {
         hash_of(|hasher| {

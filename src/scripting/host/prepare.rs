@@ -168,13 +168,13 @@ async fn with_codes(
         handlers
     };
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| LoadError::of_file(source, error.to_string()))
+    done.map_err(|error| source.error(error.to_string()))
 }
 
 fn waits_too_long(source: &Source) -> LoadError {
     let message = format!("its top level takes longer than {} s", TOP_LEVEL_MAX.as_secs());
     let hint = Some("declare handlers there, and wait in `on_startup` or in a handler".into());
-    LoadError { hint, ..LoadError::of_file(source, message) }
+    LoadError { hint, ..source.error(message) }
 }
 
 async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded, LoadError> {
@@ -182,11 +182,11 @@ async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded
     let language = LANGUAGES.iter().find(|(it, _)| extension == *it);
     let Some((_, load)) = language else {
         let hint = Some("scripts are .lua and .rhai files".into());
-        return Err(LoadError { hint, ..LoadError::of_file(source, "not a script") });
+        return Err(LoadError { hint, ..source.error("not a script") });
     };
     if let Some(problem) = bounds::refused(&source.name, &source.text) {
         let hint = Some("split it: modules count separately".into());
-        return Err(LoadError { hint, ..LoadError::of_file(source, problem) });
+        return Err(LoadError { hint, ..source.error(problem) });
     }
     load(script, source, terms).await
 }

@@ -25,12 +25,11 @@ use crate::scripting::{
         declaring::TopLevel,
         kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
         names::{self, MARKERS, Words},
-        posting::Described,
     },
-    handles::{AnyHandle, Kind},
+    handles::AnyHandle,
     values::{
-        Filter,
-        errors::{ErrorValue, Failed},
+        Filter, Nested,
+        errors::{Described, ErrorValue, Failed},
     },
 };
 
@@ -273,11 +272,11 @@ impl Argument for LuaPassed<'_> {
         self.value.to_string().map_err(|it| it.to_string())
     }
 
-    fn inside(&self) -> Option<Kind> {
+    fn inside(&self) -> Option<Nested> {
         let table = self.value.as_table()?;
         let is_list = table.raw_len() > 0
             || table.metatable().is_some_and(|it| it == self.world.shapes.array);
-        Some(if is_list { Kind::List } else { Kind::Map })
+        Some(if is_list { Nested::List } else { Nested::Map })
     }
 
     fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed> {
@@ -289,7 +288,7 @@ impl Argument for LuaPassed<'_> {
             visited = visit(name.as_deref(), &value);
             if visited.is_ok() { Ok(()) } else { Err(mlua::Error::runtime("")) }
         };
-        let walked = if self.inside() == Some(Kind::List) {
+        let walked = if self.inside() == Some(Nested::List) {
             let mut items = table.sequence_values::<LuaValue>();
             items.try_for_each(|it| one(&LuaValue::Nil, &it?))
         } else {

@@ -22,8 +22,7 @@ use crate::scripting::{
         outcome::{Datum, Failure, Flow, Outcome},
         types::{Body, Function, Library},
     },
-    handles::Kind,
-    values::errors::ErrorValue,
+    values::{Nested, errors::ErrorValue},
 };
 
 /// Makes libraries. Each is made when a script uses it first: most scripts use few.
@@ -255,8 +254,8 @@ fn shape(world: &World, value: &LuaValue) -> Shape {
         LuaValue::Error(_) => Shape::Other("an error"),
         LuaValue::UserData(_) if views::is_handled(value) => Shape::Map,
         LuaValue::UserData(view) => match views::kind(view) {
-            Some(Kind::List) => Shape::List,
-            Some(Kind::Map) => Shape::Map,
+            Some(Nested::List) => Shape::List,
+            Some(Nested::Map) => Shape::Map,
             None => Shape::Other("an object of the host"),
         },
         LuaValue::LightUserData(_) | LuaValue::Other(_) => Shape::Other("an object of the host"),

@@ -14,14 +14,11 @@ use crate::logic::handlers::{
 };
 use crate::scripting::{
     LoadError,
-    functions::{
-        names::{self, DELAY_DEFAULT},
-        posting::{self, Described},
-    },
-    script::diagnostics::STACK_TITLE,
-    surface::Language,
+    handles::unknown::unknown_method,
+    terms::Language,
     values::{
-        errors::{ErrorValue, Position, ScriptError},
+        diagnostics::STACK_TITLE,
+        errors::{self, DELAY_DEFAULT, Described, ErrorValue, Position, ScriptError},
         limits, text,
     },
 };
@@ -67,7 +64,7 @@ const NO_MEMORY: &str = "not enough memory";
 /// Class and text of a value that was raised, or caught.
 pub(super) fn described(world: &World, raised: &LuaValue) -> Described {
     let error = of_value(world, raised, "");
-    (posting::class(&error.kind), error.message)
+    (errors::class(&error.kind), error.message)
 }
 
 /// What ended a coroutine, with the stack of the place where it was raised.
@@ -152,7 +149,7 @@ fn in_our_words(limits: &Limits, message: &str) -> String {
     // `attempt to call missing method 'x' of logger`
     let called = message.strip_prefix("attempt to call missing method '");
     if let Some((method, of)) = called.and_then(|it| it.split_once("' of "))
-        && let Some(told) = names::unknown_method(of, method, Language::Lua)
+        && let Some(told) = unknown_method(of, method, Language::Lua)
     {
         return told;
     }

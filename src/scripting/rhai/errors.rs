@@ -7,10 +7,11 @@ use super::{api, control::Abort, runner::RunError, value::text};
 use crate::logic::handlers::{declare::DeclareError, outcome::Raised};
 use crate::scripting::{
     LoadError,
-    functions::{names, posting::Described},
-    surface::Language,
+    functions::names,
+    handles::unknown::unknown_method,
+    terms::Language,
     values::{
-        errors::{self, ErrorValue, Failed, ScriptError, Sources as Texts},
+        errors::{self, Described, ErrorValue, Failed, ScriptError, Sources as Texts},
         limits,
     },
 };
@@ -211,7 +212,7 @@ fn misused(signature: &str, line: &str) -> Option<String> {
     if let Some(message) = missing_operand(name, arguments) {
         return Some(message);
     }
-    if let Some(message) = names::unknown_method(receiver, name, Language::Rhai) {
+    if let Some(message) = unknown_method(receiver, name, Language::Rhai) {
         return Some(message);
     }
     let (owner, name) = name.rsplit_once("::").unwrap_or((receiver, name));

@@ -18,12 +18,13 @@ use super::{
 };
 use crate::scripting::{
     handles::{
-        AnyHandle, ForEachType, Handle as _, HandleType, Keys, Kind, Method, StopFlag,
-        Transformations, Use, Wrap, for_each_type,
+        AnyHandle, ForEachType, Handle as _, HandleType, Keys, Method, StopFlag, Transformations,
+        Use, Wrap, for_each_type,
     },
-    surface::Language,
+    terms::Language,
     values::{
-        Filter, HostValue, Key, Passed, account::Account, memos::Memos, refused::Refused, stopped,
+        Filter, HostValue, Key, Nested, Passed, account::Account, memos::Memos, refused::Refused,
+        stopped,
     },
 };
 
@@ -337,7 +338,7 @@ impl<H: HandleType> IntoIterator for Held<H> {
     fn into_iter(self) -> Self::IntoIter {
         if let Some(items) = self.0.snapshot() {
             Box::new(items.into_iter().map(|it| plain(&it)))
-        } else if self.0.kind() == Some(Kind::List) {
+        } else if self.0.kind() == Some(Nested::List) {
             Box::new((0..self.0.len()).map(move |it| item(&self.0, it)))
         } else {
             Box::new(self.0.keys().map(|it| plain(&it)))

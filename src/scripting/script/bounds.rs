@@ -1,10 +1,9 @@
 //! How large the text of a script or a module may be: what its compiler takes counts for nobody, and a text takes up to two
 //! hundred times its size there.
 
-use std::path::Path;
-
-use super::fingerprint::{self, Language};
+use super::fingerprint;
 use crate::logic::text::size;
+use crate::scripting::terms::Language;
 
 /// Bytes of a script. A `ConfigMap` holds no more.
 pub(crate) const SCRIPT_BYTES_MAX: usize = 1 << 20;
@@ -22,11 +21,10 @@ pub(crate) fn refused(name: &str, text: &str) -> Option<String> {
 
 /// The same of a module, whose bytes are counted where it is read.
 pub(crate) fn too_many_tokens(name: &str, text: &str) -> Option<String> {
-    let is_rhai = Path::new(name).extension().is_some_and(|it| it == "rhai");
-    let language = if is_rhai { Language::Rhai } else { Language::Lua };
     let (rough, max) = (roughly(text), TOKENS_MAX);
     // Long comments and strings look like many.
-    let is_more = rough > max && fingerprint::tokens(language, text).unwrap_or(rough) > max;
+    let is_more =
+        rough > max && fingerprint::tokens(Language::of_file(name), text).unwrap_or(rough) > max;
     is_more.then(|| format!("the text has more than {max} words and symbols"))
 }
 

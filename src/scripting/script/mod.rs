@@ -1,7 +1,6 @@
 //! One script: its source, and what its top level has declared.
 
 pub(super) mod bounds;
-pub(super) mod diagnostics;
 pub(super) mod fingerprint;
 pub(super) mod modules;
 pub(super) mod running_time;
@@ -12,7 +11,7 @@ use super::terms::Terms;
 use crate::call::Scripts;
 use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser};
 use crate::ports::BoxFuture;
-use crate::scripting::script::{diagnostics::LoadError, modules::Modules};
+use crate::scripting::{script::modules::Modules, values::diagnostics::LoadError};
 
 /// One script.
 #[derive(Clone, Debug)]
@@ -29,6 +28,12 @@ impl Source {
     /// A script without modules.
     pub fn alone(name: impl Into<String>, text: impl Into<String>) -> Self {
         Source { name: name.into(), text: text.into(), modules: Modules::default() }
+    }
+
+    /// Returns an error about the script as a whole.
+    pub(super) fn error(&self, message: impl Into<String>) -> LoadError {
+        let (file, message) = (self.name.clone(), message.into());
+        LoadError { file, line: None, source_line: None, message, hint: None }
     }
 }
 

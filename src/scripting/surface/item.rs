@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::types::Ty;
-use crate::scripting::functions::kopf::Body;
+use crate::scripting::{functions::kopf::Body, terms::Language};
 
 /// A global, a table in it, or a class of values.
 #[derive(Clone, Debug)]
@@ -86,15 +86,6 @@ pub enum Spoken {
     Only(Language, &'static str),
     /// No language yet: the name exists, and calling it is an error that says so.
     Later,
-}
-
-/// A language of scripts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    /// `.lua`
-    Lua,
-    /// `.rhai`
-    Rhai,
 }
 
 impl Spoken {

@@ -25,7 +25,7 @@ use self::item::{function, method, optional, required, taking, value};
 pub use self::{
     crd::CustomKind,
     find::Found,
-    item::{Item, Language, Parameter, Section, Shape, Signature, Spoken, summary},
+    item::{Item, Parameter, Section, Shape, Signature, Spoken, summary},
     lua::stubs as lua_stubs,
     luau::stubs as luau_stubs,
     markdown::{Page, entry, pages, section as section_page},
@@ -33,6 +33,7 @@ pub use self::{
     types::{Callback, Ty, ctx_class},
 };
 pub(crate) use self::{kopf::OTHERS, kwargs::KWARGS};
+pub use crate::scripting::terms::Language;
 
 /// All names.
 #[derive(Debug)]

@@ -1,27 +1,69 @@
 //! Errors of scripts: the values that scripts raise and catch, and what a call that has failed reports; the same for both languages.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::limits;
+use super::{
+    diagnostics::{FRAMES_MAX, LoadError, STACK_TITLE, excerpt},
+    limits,
+    refusal::Refusal,
+};
 use crate::logic::handlers::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::{
-    LoadError,
-    functions::{
-        Refusal,
-        names::{self, DELAY_DEFAULT},
-        posting::{self, Described},
-    },
-    script::diagnostics::{FRAMES_MAX, STACK_TITLE, excerpt},
-};
 
 /// The class of errors that have none of their own.
-const CLASS: &str = "Error";
+pub(crate) const CLASS: &str = "Error";
+
+/// The delay of a temporary error that names none, as in Kopf.
+pub(crate) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
+
+/// The HTTP status of an admission error that names none, as in Kopf.
+const CODE_DEFAULT: u16 = 500;
+
+/// Returns the kind of `kopf.AdmissionError(message, code)`.
+///
+/// # Errors
+/// If the code is not an HTTP status of an error: API servers would replace it.
+pub(crate) fn admission_error(code: &Value) -> Result<RaisedKind, String> {
+    if code.is_null() {
+        return Ok(RaisedKind::Admission(CODE_DEFAULT));
+    }
+    let number = code.as_f64().filter(|it| it.fract() == 0.0 && (400.0..600.0).contains(it));
+    let number = number.and_then(|it| it.to_string().parse().ok());
+    number.map(RaisedKind::Admission).ok_or_else(|| {
+        format!("kopf.AdmissionError: the code must be an HTTP status from 400 to 599, not {code}")
+    })
+}
+
+/// Returns the HTTP status of an admission error.
+fn code(kind: &RaisedKind) -> Option<u16> {
+    match kind {
+        RaisedKind::Admission(code) => Some(*code),
+        RaisedKind::Temporary(_)
+        | RaisedKind::Aborted(_)
+        | RaisedKind::Permanent
+        | RaisedKind::Arbitrary(_)
+        | RaisedKind::Unfinished(_) => None,
+    }
+}
+
+/// An error of a script: its class and its text.
+pub(crate) type Described = (String, String);
+
+/// How an error of this kind is called.
+pub(crate) fn class(kind: &RaisedKind) -> String {
+    match kind {
+        RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "TemporaryError".into(),
+        RaisedKind::Permanent => "PermanentError".into(),
+        RaisedKind::Admission(_) => "AdmissionError".into(),
+        RaisedKind::Arbitrary(class) => class.clone(),
+        RaisedKind::Unfinished(_) => CLASS.into(),
+    }
+}
 
 /// An error of the host as a value of scripts: `kopf.TemporaryError` and the like, and what servers refuse.
 #[derive(Clone, Debug)]
@@ -56,14 +98,14 @@ impl ErrorValue {
             ("delay", RaisedKind::Temporary(Some(it)) | RaisedKind::Aborted(Some(it))) => {
                 it.as_secs_f64().into()
             }
-            ("code", kind) => names::code(kind).map_or(Value::Null, Value::from),
+            ("code", kind) => code(kind).map_or(Value::Null, Value::from),
             _ => self.refusal.as_ref().map_or(Value::Null, |it| it.field(name)),
         }
     }
 
     /// Returns its class and its text.
     pub(crate) fn described(&self) -> Described {
-        (posting::class(&self.kind), self.message.clone())
+        (class(&self.kind), self.message.clone())
     }
 }
 

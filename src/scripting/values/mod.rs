@@ -2,18 +2,23 @@
 
 pub(super) mod account;
 pub(crate) mod conditions;
+pub(super) mod diagnostics;
 pub(super) mod errors;
 pub(super) mod limits;
 pub(super) mod memos;
+pub(super) mod refusal;
 pub(super) mod refused;
 pub(super) mod stopped;
 pub(super) mod text;
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
 use super::handles::AnyHandle;
-use crate::logic::handlers::declare::{Argument, Marker};
+use crate::logic::{
+    handlers::declare::{Argument, Marker},
+    text::duration,
+};
 use crate::scripting::values::{errors::ErrorValue, memos::Memos, refused::Refused};
 
 /// What the host returns to a script.
@@ -30,6 +35,13 @@ pub(crate) enum HostValue {
     Filter(Filter),
     /// An error, which the script may raise.
     Error(ErrorValue),
+}
+
+/// What a value with others in it is as data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nested {
+    List,
+    Map,
 }
 
 /// A marker such as `kopf.PRESENT`, or a combination of functions, as a value of scripts.
@@ -121,4 +133,14 @@ pub(crate) trait Passed {
 
     /// Calls a function with the memos of the script, if there are any.
     fn memos(&self, use_them: &mut dyn FnMut(&Memos));
+}
+
+/// A duration as scripts write it; null is none. The error says what is expected.
+pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let negative = if duration::is_negative(value) { ", and not negative" } else { "" };
+    let expected = || format!("expected {}{negative}, got {value}", duration::EXPECTED);
+    duration::parse(value).map(Some).ok_or_else(expected)
 }

@@ -13,17 +13,16 @@ use pin_project_lite::pin_project;
 use serde_json::Value;
 use tokio::time::{Sleep, sleep};
 
-use super::text::did_you_mean;
+use super::{duration, text::did_you_mean};
 use crate::call::{Stopped, Waiting};
 use crate::logic::background::stopping::{StopReason, StopReasons};
-use crate::scripting::functions::names;
 
 /// Longer waits end here; more than a century is a mistake, and not worth an overflow.
 pub(in crate::scripting) const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
 
 /// The argument of `wait`: none is for ever.
 pub(in crate::scripting) fn timeout(value: &Value) -> Result<Option<Duration>, String> {
-    names::duration(value).map_err(|it| format!("stopped.wait: {it}"))
+    duration(value).map_err(|it| format!("stopped.wait: {it}"))
 }
 
 pin_project! {

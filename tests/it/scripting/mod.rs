@@ -1,8 +1,8 @@
 //! The engines through their public interface: values, modules, memory, every name that scripts can use.
 
 mod border;
+pub(crate) mod engines;
 mod generations;
-pub(crate) mod lua;
 mod modules;
 mod rhai;
 mod stubs;

@@ -31,19 +31,14 @@ const ROOMS: &[(&str, &[&str])] = &[
 
 /// Arrows against that order that are there already: from a file to a room. None may be added.
 const UPWARD: &[(&str, &str)] = &[
-    ("src/scripting/functions/declaring.rs", "handles"),
     ("src/scripting/functions/kopf.rs", "handles"),
     ("src/scripting/functions/kopf.rs", "surface"),
-    ("src/scripting/functions/posting.rs", "handles"),
     ("src/scripting/functions/names.rs", "surface"),
-    ("src/scripting/values/errors.rs", "functions"),
-    ("src/scripting/values/errors.rs", "script"),
     ("src/scripting/values/mod.rs", "handles"),
-    ("src/scripting/values/stopped.rs", "functions"),
 ];
 
 /// How many files import themselves by way of others. May only fall.
-const FILES_IN_CYCLES: usize = 109;
+const FILES_IN_CYCLES: usize = 103;
 
 /// How far a room may be below its budget before the budget must follow.
 const SLACK: usize = 200;
@@ -73,25 +68,25 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/discovery", 700),
     ("logic/generation", 500),
     ("logic/handlers", 3200),
-    ("logic/object", 2600),
+    ("logic/object", 2700),
     ("logic/replicas", 800),
     ("logic/text", 500),
     ("ports", 1100),
     ("reactor", 100),
-    ("reactor/generation", 800),
+    ("reactor/generation", 900),
     ("reactor/object", 4500),
     ("reactor/observer", 1000),
     ("reactor/operator", 1100),
     ("reactor/streams", 1300),
     ("scripting", 100),
-    ("scripting/functions", 10000),
+    ("scripting/functions", 9900),
     ("scripting/handles", 1900),
     ("scripting/host", 600),
     ("scripting/lua", 4600),
     ("scripting/rhai", 5700),
     ("scripting/script", 2300),
     ("scripting/surface", 2800),
-    ("scripting/values", 1300),
+    ("scripting/values", 1500),
     ("settings", 800),
     ("sources", 2200),
     ("telemetry", 1000),

@@ -13,7 +13,7 @@ use kopf::{
 use serde_json::{Map, Value, json};
 
 use super::{Vector, objects, run, same};
-use crate::scripting::lua::{run_paused, try_load};
+use crate::scripting::engines::{run_paused, try_load};
 
 /// A language, in which a vector is a script.
 #[derive(Clone, Copy)]

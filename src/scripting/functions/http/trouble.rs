@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rustls::{CertificateError, Error as TlsError, pki_types::UnixTime};
 use serde_json::Value;
 
-use crate::scripting::functions::{Refusal, outcome::Failure};
+use crate::scripting::{functions::outcome::Failure, values::refusal::Refusal};
 
 /// There is no answer: an error value as those of servers, with the reason in one word.
 pub(super) fn unreached(reason: &str, message: String) -> Failure {

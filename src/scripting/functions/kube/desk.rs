@@ -14,7 +14,10 @@ use crate::logic::{
     object::resource::Resource,
 };
 use crate::ports::{ApiError, Demand, ErrorClass, Kube, LookupError, Verb};
-use crate::scripting::functions::{Call, Refusal, outcome::Failure};
+use crate::scripting::{
+    functions::{Call, outcome::Failure},
+    values::refusal::Refusal,
+};
 
 /// The class of errors of the cluster, as the log names it.
 const CLASS: &str = "KubeError";

@@ -16,14 +16,13 @@ pub(super) use self::ctx::CtxView;
 use super::{push::Style, world::World};
 use crate::call::Index;
 use crate::scripting::{
-    functions::names,
     handles::{
-        AnyHandle, ForEachType, Handle, HandleType, Keys, Kind, Method, StopFlag, Store, Use, Wrap,
-        for_each_type,
+        AnyHandle, ForEachType, Handle, HandleType, Keys, Method, StopFlag, Store, Use, Wrap,
+        for_each_type, unknown::unknown_method,
     },
-    surface::Language,
+    terms::Language,
     values::{
-        HostValue, Key, Passed, account::Account, errors::ErrorValue, memos::Memos,
+        HostValue, Key, Nested, Passed, account::Account, errors::ErrorValue, memos::Memos,
         refused::Refused, stopped,
     },
 };
@@ -185,7 +184,7 @@ fn call<H: HandleType>(
 ) -> mlua::Result<LuaValue> {
     let (_, most) = method.arguments;
     if given.len() > most {
-        let told = names::unknown_method(H::TYPE, method.name, Language::Lua);
+        let told = unknown_method(H::TYPE, method.name, Language::Lua);
         return Err(mlua::Error::runtime(told.unwrap_or_default()));
     }
     let world = World::of(lua)?;
@@ -201,7 +200,7 @@ fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
         let items = World::of(lua)?.push(lua, &items.into(), Style::Frozen)?;
         return Ok((lua.globals().get("next")?, items));
     }
-    let next = if handle.kind() == Some(Kind::List) {
+    let next = if handle.kind() == Some(Nested::List) {
         let places = RefCell::new(0..handle.len());
         lua.create_function(move |lua, _: MultiValue| {
             let place = places.borrow_mut().next();
@@ -287,8 +286,8 @@ pub(super) fn copy(
 }
 
 /// What is behind a handle, without a copy; `None` if it is no data.
-pub(super) fn kind(object: &AnyUserData) -> Option<Kind> {
-    if object.is::<ErrorValue>() { Some(Kind::Map) } else { handle(object)?.kind() }
+pub(super) fn kind(object: &AnyUserData) -> Option<Nested> {
+    if object.is::<ErrorValue>() { Some(Nested::Map) } else { handle(object)?.kind() }
 }
 
 /// A copy of what is behind a handle for Lua; null if the object is no data.

@@ -15,10 +15,9 @@ use crate::scripting::{
     functions::{
         declaring::TopLevel,
         kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
-        names::{self, MARKERS, Words},
-        posting::Described,
+        names::{MARKERS, Words},
     },
-    handles::{AnyHandle, Kind},
+    handles::AnyHandle,
     rhai::{
         context::Ctx,
         control::{self, handed, own},
@@ -30,8 +29,8 @@ use crate::scripting::{
         view::View,
     },
     values::{
-        Filter,
-        errors::{ErrorValue, Failed},
+        Filter, Nested, duration,
+        errors::{Described, ErrorValue, Failed},
         stopped::SLEEP_MAX,
     },
 };
@@ -206,11 +205,11 @@ impl Argument for RhaiPassed<'_> {
         Ok(text(self.value))
     }
 
-    fn inside(&self) -> Option<Kind> {
+    fn inside(&self) -> Option<Nested> {
         if self.value.is_array() {
-            return Some(Kind::List);
+            return Some(Nested::List);
         }
-        self.value.is_map().then_some(Kind::Map)
+        self.value.is_map().then_some(Nested::Map)
     }
 
     fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed> {
@@ -225,7 +224,7 @@ impl Argument for RhaiPassed<'_> {
 
 /// `sleep(SECONDS)`, which the language has by itself, and which would block a thread without asking the runtime.
 fn sleep(seconds: &Value) -> Outcome {
-    let duration = names::duration(seconds).map_err(|it| problem(format!("sleep: {it}")))?;
+    let duration = duration(seconds).map_err(|it| problem(format!("sleep: {it}")))?;
     let duration = duration.unwrap_or_default().min(SLEEP_MAX);
     control::wait_for(async move { tokio::time::sleep(duration).await })?;
     Ok(Dynamic::UNIT)

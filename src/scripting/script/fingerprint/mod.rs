@@ -30,13 +30,7 @@ use self::{
     facts::{Facts, Mention},
     statements::Statement,
 };
-
-/// The language of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scripting) enum Language {
-    Lua,
-    Rhai,
-}
+use crate::scripting::terms::Language;
 
 /// The text of a script, understood as far as needed.
 pub(in crate::scripting) struct Fingerprints<'a> {

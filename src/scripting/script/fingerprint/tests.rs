@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fingerprints, Language, Part, lua, rhai};
+use super::{Fingerprints, Part, lua, rhai};
+use crate::scripting::terms::Language;
 
 const LUA: &str = r#"#!/usr/bin/env kopf
 -- What the handlers share.

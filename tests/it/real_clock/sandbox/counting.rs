@@ -14,7 +14,7 @@ use kopf::{
 };
 use serde_json::{Value, json};
 
-use crate::scripting::lua::{Script, run_paused, sample, try_load_all};
+use crate::scripting::engines::{Script, run_paused, sample, try_load_all};
 
 /// Little, so that it is full soon.
 const MEMORY_LIMIT: usize = 4 << 20;

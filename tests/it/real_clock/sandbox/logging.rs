@@ -3,7 +3,7 @@
 use kopf::{logic::handlers::outcome::Ended, testing::LogCapture};
 
 use super::counting::in_both;
-use crate::scripting::lua::Script;
+use crate::scripting::engines::Script;
 
 /// What runtimes of containers take as one line.
 const LINE_MAX: usize = 16 * 1024;

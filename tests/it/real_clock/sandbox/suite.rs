@@ -25,7 +25,7 @@ use regex::Regex;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::scripting::lua::{Script, sample, try_load_all};
+use crate::scripting::engines::{Script, sample, try_load_all};
 
 /// The running time of one call, of scripts that name this limit. Short, because there are many.
 const CPU_LIMIT: Duration = Duration::from_millis(200);

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::scripting::Source;
-
 /// The title of the calls that led to an error, in both languages.
 pub(crate) const STACK_TITLE: &str = "stack traceback:";
 /// Calls that are shown of the stack of an error.
@@ -37,14 +35,6 @@ pub struct LoadError {
     pub message: String,
     /// What to do next, if we know.
     pub hint: Option<String>,
-}
-
-impl LoadError {
-    /// About a script as a whole.
-    pub(in crate::scripting) fn of_file(source: &Source, message: impl Into<String>) -> Self {
-        let (file, message) = (source.name.clone(), message.into());
-        LoadError { file, line: None, source_line: None, message, hint: None }
-    }
 }
 
 impl fmt::Display for LoadError {

@@ -1,0 +1,175 @@
+//! Checks whether the JSON text of an object contains a structure, without building the tree of the object.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::depth;
+
+/// Returns whether the text has all of these fields with these values; maps may have further fields. A null matches an absent field.
+/// Servers repeat no key, so that is not checked.
+pub(super) fn contains(raw: &[u8], part: &Map<String, Value>) -> bool {
+    depth::read(raw, |it| it.deserialize_map(Fields(part))).is_ok()
+}
+
+/// A value of the text that must be equal to this one.
+struct Equal<'a>(&'a Value);
+
+impl<'de> DeserializeSeed<'de> for Equal<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Equal<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        found(self.0.is_null())
+    }
+
+    fn visit_bool<E: Error>(self, it: bool) -> Result<(), E> {
+        found(*self.0 == it)
+    }
+
+    fn visit_i64<E: Error>(self, it: i64) -> Result<(), E> {
+        found(*self.0 == it)
+    }
+
+    fn visit_u64<E: Error>(self, it: u64) -> Result<(), E> {
+        found(*self.0 == it)
+    }
+
+    fn visit_f64<E: Error>(self, it: f64) -> Result<(), E> {
+        found(self.0.as_number() == Number::from_f64(it).as_ref())
+    }
+
+    fn visit_str<E: Error>(self, it: &str) -> Result<(), E> {
+        found(self.0 == it)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Value::Array(items) = self.0 else { return found(false) };
+        for item in items {
+            found(list.next_element_seed(Equal(item))?.is_some())?;
+        }
+        found(list.next_element::<IgnoredAny>()?.is_none())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        let Some(part) = self.0.as_object() else { return found(false) };
+        Fields(part).visit_map(map)
+    }
+}
+
+/// A map of the text that must have these fields.
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl<'de> Visitor<'de> for Fields<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut missing = self.0.values().filter(|it| !it.is_null()).count();
+        while let Some(field) = map.next_key_seed(Key(self.0))? {
+            match field {
+                Some(value) => {
+                    map.next_value_seed(Equal(value))?;
+                    missing = missing.saturating_sub(usize::from(!value.is_null()));
+                }
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        found(missing == 0)
+    }
+}
+
+/// A key of the text, looked up in this map.
+struct Key<'a>(&'a Map<String, Value>);
+
+impl<'de, 'a> DeserializeSeed<'de> for Key<'a> {
+    type Value = Option<&'a Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'_> for Key<'a> {
+    type Value = Option<&'a Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.get(key))
+    }
+}
+
+/// Ends the reading at the first difference.
+fn found<E: Error>(is_equal: bool) -> Result<(), E> {
+    if is_equal { Ok(()) } else { Err(E::custom("it is different")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::contains;
+
+    fn is_in(part: &Value, text: &str) -> bool {
+        contains(text.as_bytes(), part.as_object().unwrap())
+    }
+
+    #[test]
+    fn every_kind_of_value_is_compared() {
+        let text =
+            r#"{"a": [1, -2, 0.5, "x", null, true, {"b": {}}], "c": {"d": "\u00e9", "e": 1}}"#;
+        for part in [
+            json!({}),
+            json!({"a": [1, -2, 0.5, "x", null, true, {"b": {}}]}),
+            json!({"c": {"d": "é"}}),
+            json!({"c": {}}),
+            json!({"c": {"e": 1, "gone": null}, "gone": null}),
+        ] {
+            assert!(is_in(&part, text), "{part}");
+        }
+        for part in [
+            json!({"a": []}),
+            json!({"a": [1, -2, 0.5, "x", null, true]}),
+            json!({"a": [1, -2, 0.5, "x", null, true, {"b": {}}, 2]}),
+            json!({"a": {}}),
+            json!({"a": null}),
+            json!({"b": 1}),
+            json!({"b": {}}),
+            json!({"c": {"d": "e"}}),
+            json!({"c": {"e": true}}),
+            json!({"c": {"e": 2}}),
+            json!({"c": {"e": 1.5}}),
+            json!({"c": "d"}),
+            json!({"c": {"d": null}}),
+        ] {
+            assert!(!is_in(&part, text), "{part}");
+        }
+    }
+
+    #[test]
+    fn damaged_texts_contain_nothing() {
+        let part = json!({"a": 1});
+        assert!(is_in(&part, r#"{"a": 1}"#));
+        for text in [r#"{"a": 1"#, r#"{"a": 1}}"#, "", "[]", "null"] {
+            assert!(!is_in(&part, text), "{text}");
+        }
+    }
+}
