@@ -1,8 +1,8 @@
 //! Log lines about objects and activities.
 //!
 //! Lines go to `tracing` with the fields `message`, `object.…` (the parts of an [`ObjectRef`] one by one, so a line costs no
-//! encoding), `activity` (its name), `extra` (structured fields as a JSON object) and `trace` (several lines); `cli/logging`
-//! formats them.
+//! encoding), `activity` (its name), `extra` (structured fields as a JSON object), `trace` (several lines) and `call.…` (the attempt,
+//! and the line in our own words: `message` is Kopf's); `cli/logging` formats them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,11 @@ use serde_json::{Map, Value};
 
 use super::{EventQueue, LiveObject};
 use crate::logic::{
-    handlers::outcome::{LogLevel, LogLine},
+    handlers::{
+        failing::FailedAttempt,
+        handler::Handler,
+        outcome::{LogLevel, LogLine},
+    },
     object::ObjectRef,
 };
 
@@ -39,6 +43,17 @@ pub struct Logger {
     about: About,
     /// Where its lines are also posted, if at all.
     posts: Option<EventQueue>,
+}
+
+/// What a line says about a failed attempt, in our own words.
+#[derive(Clone, Copy, Default)]
+struct Own<'a> {
+    text: Option<&'a str>,
+    level: Option<u32>,
+    /// Equal in lines that say the same: from a certain number on, they are only counted.
+    gist: Option<&'a str>,
+    handler: Option<&'a Handler>,
+    attempt: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -100,22 +115,53 @@ impl Logger {
 
     /// Writes a plain line.
     pub fn log(&self, level: LogLevel, text: &str) {
-        self.write(level, text, None, None);
+        self.write(level, text, (None, None), Own::default());
     }
 
     /// Writes a line that `logic` has decided, with the script's stack trace if the line asks for it.
     pub fn line(&self, line: &LogLine, trace: Option<&str>) {
-        self.write(line.level, &line.text, if line.with_trace { trace } else { None }, None);
+        let trace = trace.filter(|_| line.with_trace);
+        let gist = (line.level >= LogLevel::Warning).then_some(&*line.text);
+        self.write(line.level, &line.text, (trace, None), Own { gist, ..Own::default() });
+    }
+
+    /// Writes a line about several objects with the same problem: from a certain number on, such lines are only counted.
+    pub fn repeated(&self, line: &LogLine) {
+        let own = Own { gist: Some(&line.text), ..Own::default() };
+        self.write(line.level, &line.text, (None, None), own);
+    }
+
+    /// Writes the line of an attempt that has failed, at this level in our own formats.
+    pub fn failed(
+        &self,
+        line: &LogLine,
+        trace: Option<&str>,
+        (handler, attempt): (&Handler, &FailedAttempt),
+        level: u32,
+    ) {
+        let own = Own {
+            text: Some(&attempt.text),
+            level: Some(level),
+            gist: Some(&attempt.gist),
+            handler: Some(handler),
+            attempt: Some(attempt.number),
+        };
+        self.write(line.level, &line.text, (trace.filter(|_| line.with_trace), None), own);
+    }
+
+    /// Returns whether its lines are about the object of a handler that may be retried.
+    pub fn is_full(&self) -> bool {
+        self.kind == LoggerKind::Full
     }
 
     /// Writes a line of a script with structured fields.
     pub fn with_fields(&self, level: LogLevel, text: &str, fields: &Map<String, Value>) {
-        self.write(level, text, None, Some(fields));
+        self.write(level, text, (None, Some(fields)), Own::default());
     }
 
     /// Writes an error line of a script with its location, and with structured fields if there are any.
     pub fn exception(&self, text: &str, trace: &str, fields: Option<&Map<String, Value>>) {
-        self.write(LogLevel::Error, text, Some(trace), fields);
+        self.write(LogLevel::Error, text, (Some(trace), fields), Own::default());
     }
 
     /// Returns whether a line of this level would be written or posted; ask before building a long string.
@@ -146,8 +192,8 @@ impl Logger {
         &self,
         level: LogLevel,
         text: &str,
-        trace: Option<&str>,
-        extra: Option<&Map<String, Value>>,
+        (trace, extra): (Option<&str>, Option<&Map<String, Value>>),
+        own: Own<'_>,
     ) {
         if !self.is_enabled(level) {
             return;
@@ -167,6 +213,8 @@ impl Logger {
         };
         let extra = extra.and_then(|it| serde_json::to_string(it).ok());
         let extra = extra.as_deref();
+        let script = own.handler.and_then(|it| it.location.rsplit_once(':')).map(|(it, _)| it);
+        let handler = own.handler.map(|it| &*it.id);
         macro_rules! emit {
             ($target:expr, $level:ident) => {
                 tracing::event!(
@@ -180,6 +228,12 @@ impl Logger {
                     activity,
                     extra,
                     trace,
+                    call.text = own.text,
+                    call.level = own.level,
+                    call.gist = own.gist,
+                    call.handler = handler,
+                    call.script = script,
+                    call.attempt = own.attempt,
                     message = text,
                 )
             };

@@ -2,6 +2,7 @@
 
 use crate::call::{EventQueue, Indexes};
 use crate::ports::{Clock, Kube, Leadership};
+use crate::telemetry::Failures;
 
 /// The services shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
@@ -16,4 +17,6 @@ pub struct CallServices {
     pub kube: Kube,
     /// Whether calls may continue.
     pub leadership: Leadership,
+    /// The handlers of objects that fail.
+    pub failures: Failures,
 }

@@ -4,11 +4,19 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+pub use super::shared_args::{ClusterArgs, OutputFormat};
+
 use super::after_help::{
     CHECK_AFTER_HELP, COMPLETIONS_AFTER_HELP, DEV_AFTER_HELP, DOCS_AFTER_HELP, FREEZE_AFTER_HELP,
     INIT_AFTER_HELP, MANIFESTS_AFTER_HELP, RBAC_GENERATE_AFTER_HELP, RBAC_VERIFY_AFTER_HELP,
     RESUME_AFTER_HELP, RUN_AFTER_HELP, STUBS_AFTER_HELP, TEST_AFTER_HELP,
 };
+
+use super::objects::args::{
+    CRDS_AFTER_HELP, CrdsArgs, RELEASE_AFTER_HELP, RETRY_AFTER_HELP, ReleaseArgs, RetryArgs,
+    STATUS_AFTER_HELP, SUSPEND_AFTER_HELP, StatusArgs, SuspendArgs,
+};
+use super::shared_args::OUTPUT_HELP;
 
 /// Runs Kubernetes operators written as Lua or Rhai scripts.
 #[derive(Debug, Parser)]
@@ -55,6 +63,26 @@ pub enum Command {
     /// Resume operators paused by `kopf freeze`
     #[command(after_help = RESUME_AFTER_HELP)]
     Resume(ResumeArgs),
+    /// List the handlers of objects that have failed or wait for a retry
+    #[command(after_help = STATUS_AFTER_HELP)]
+    Status(StatusArgs),
+    /// Call handlers again that have failed permanently or wait for a retry
+    #[command(after_help = RETRY_AFTER_HELP)]
+    Retry(RetryArgs),
+    /// Call no handlers for an object until `kopf unsuspend`
+    #[command(after_help = SUSPEND_AFTER_HELP)]
+    Suspend(SuspendArgs),
+    /// Call handlers again for an object that `kopf suspend` has suspended
+    #[command(after_help = SUSPEND_AFTER_HELP)]
+    Unsuspend(SuspendArgs),
+    /// Remove the finalizer and the annotations of an operator that is gone
+    #[command(after_help = RELEASE_AFTER_HELP)]
+    Release(ReleaseArgs),
+    /// Print the CRDs that operators use, such as those of peering
+    #[command(after_help = CRDS_AFTER_HELP)]
+    Crds(CrdsArgs),
+    /// Print the version
+    Version,
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_AFTER_HELP)]
     Completions(CompletionsArgs),
@@ -63,7 +91,6 @@ pub enum Command {
 /// Help texts that rustdoc would interpret as Markdown.
 const LIVENESS_HELP: &str =
     "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
-const OUTPUT_HELP: &str = "Output format: text for people, json for programs; default: text";
 const LANGUAGE_HELP: &str = "The language of the definitions: lua, luau or rhai";
 const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
 const COLOR_HELP: &str =
@@ -87,24 +114,6 @@ pub struct RunCommand {
     /// The cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,
-}
-
-/// The options of commands that use a cluster, with the names that kubectl has.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Cluster")]
-pub struct ClusterArgs {
-    /// Use this kubeconfig; default: KUBECONFIG, ~/.kube/config, or the service account of the pod
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Use this context of the kubeconfig; default: its current context
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-    /// Act as this user, such as system:serviceaccount:NAMESPACE:NAME
-    #[arg(long = "as", value_name = "USER")]
-    pub user: Option<String>,
-    /// Act as a member of this group; needs --as; repeatable
-    #[arg(long = "as-group", value_name = "GROUP", requires = "user", action = ArgAction::Append)]
-    pub groups: Vec<String>,
 }
 
 /// The options of `kopf run` and `kopf dev`
@@ -220,10 +229,10 @@ pub struct DevArgs {
     /// The options of `kopf run`.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Create the CRDs in this YAML or JSON file, or in the files of this directory; repeatable
+    /// Create the CRDs in this YAML or JSON file, or in the files of this directory; default: crd.yaml next to the scripts; repeatable
     #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
     pub definitions: Vec<PathBuf>,
-    /// Apply the objects in this YAML or JSON file, or in the files of this directory, again after each change; repeatable
+    /// Apply the objects in this YAML or JSON file or directory, again after each change; default: object.yaml next to the scripts; repeatable
     #[arg(long = "apply", value_name = "FILE", action = ArgAction::Append)]
     pub objects: Vec<PathBuf>,
     /// Listen on this port of 127.0.0.1; default: a free port
@@ -468,16 +477,6 @@ pub enum StubsLanguage {
     Luau,
     /// Rhai
     Rhai,
-}
-
-/// The output format of `kopf check`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
-    /// For people
-    #[default]
-    Text,
-    /// For programs
-    Json,
 }
 
 /// `kopf freeze`

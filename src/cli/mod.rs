@@ -31,11 +31,13 @@ mod init;
 pub mod logging;
 mod manifests;
 mod memory_trim;
+pub mod objects;
 pub mod options;
 mod rbac;
 pub mod report;
 mod run;
 mod scripts;
+pub mod shared_args;
 pub mod signals;
 mod stubs;
 mod summary;
@@ -60,6 +62,16 @@ pub fn main() -> ExitCode {
         Command::Stubs(args) => stubs::run(&args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),
         Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),
+        Command::Status(args) => objects::status(&args),
+        Command::Retry(args) => objects::retry(&args),
+        Command::Suspend(args) => objects::suspend(&args, Some(&freeze::person())),
+        Command::Unsuspend(args) => objects::suspend(&args, None),
+        Command::Release(args) => objects::release(&args),
+        Command::Crds(args) => objects::crds(&args),
+        Command::Version => {
+            version();
+            Ok(Exit::Success)
+        }
         Command::Completions(args) => {
             complete(args.shell);
             Ok(Exit::Success)
@@ -143,11 +155,15 @@ fn complete(shell: clap_complete::Shell) {
     let _closed = std::io::Write::write_all(&mut std::io::stdout(), &script);
 }
 
-/// Prints help and usage errors as clap does, and the version as Kopf does.
 #[expect(clippy::print_stdout, reason = "the version is what was asked for")]
+fn version() {
+    println!("kopf, version {}", env!("CARGO_PKG_VERSION"));
+}
+
+/// Prints help and usage errors as clap does, and the version as Kopf does.
 fn explain(problem: &clap::Error) -> ExitCode {
     if problem.kind() == ErrorKind::DisplayVersion {
-        println!("kopf, version {}", env!("CARGO_PKG_VERSION"));
+        version();
         return Exit::Success.into();
     }
     let _closed = problem.print();

@@ -163,6 +163,7 @@ pub(super) async fn operate(
     if reloads.is_none() {
         ReloadReport::close(health_server.health.clone(), clock);
     }
+    tasks.spawn(announce_stop(stop.clone(), health_server.health.clone()));
     let operator = Operator {
         scripts: host,
         registry: first.registry,
@@ -185,7 +186,21 @@ pub(super) async fn operate(
     stop.cancel();
     while tasks.join_next().await.is_some() {}
     health_server.close().await;
+    if ended.is_ok() {
+        tracing::info!(target: "kopf.reactor", "Stopped.");
+    }
     ended
+}
+
+/// Logs what a stop waits for.
+async fn announce_stop(stop: CancellationToken, health: Health) {
+    stop.cancelled().await;
+    let busy = health.metrics().queues.get();
+    if busy > 0 {
+        let what = if busy == 1 { "1 object that is" } else { "objects that are" };
+        let count = if busy == 1 { String::new() } else { format!("{busy} ") };
+        tracing::info!(target: "kopf.reactor", "Stopping: waiting for {count}{what} being handled.");
+    }
 }
 
 /// Logs a panic in one line. It pauses one object, but does not end the operator; a backtrace would not help users.

@@ -1,8 +1,9 @@
 //! Outages: times without a connection to the API server, and how waiting tasks resume after them.
 
 use std::{
+    fmt,
     pin::pin,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -11,6 +12,7 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep, sleep_until},
 };
+use tracing::warn;
 
 /// The interval of attempts during an outage, by one of all waiting tasks.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
@@ -18,11 +20,21 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// All waiting tasks resume within this time: not all at once, because the server has just come back.
 const SPREAD: Duration = Duration::from_millis(500);
 
+/// The interval of log lines during an outage.
+const LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// The tracing target of the lines.
+const TARGET: &str = "kopf.cluster";
+
 /// Whether the server is unreachable, and the tasks that wait for it.
 #[derive(Default)]
 pub(super) struct Outage {
     is_on: AtomicBool,
     over: Notify,
+    /// The number of waiting tasks.
+    waiting: AtomicUsize,
+    /// When it began, and when that was logged last.
+    logged: Mutex<Option<(Instant, Instant)>>,
     /// Held by the task that tries.
     probe: tokio::sync::Mutex<()>,
     jitter: Jitter,
@@ -37,21 +49,42 @@ impl Outage {
         Outage { jitter, ..Outage::default() }
     }
 
-    /// Records that there was no connection.
-    pub(super) fn begin(&self) {
+    /// Records that there was no connection. Logs that at the beginning, and every 30 s.
+    pub(super) fn begin(&self, why: &dyn fmt::Display) {
         self.is_on.store(true, Ordering::Relaxed);
+        let now = Instant::now();
+        let mut logged = self.logged.lock();
+        let Some((began, last)) = *logged else {
+            *logged = Some((now, now));
+            warn!(target: TARGET, "The API server is unreachable: {why}. Requests wait and are repeated.");
+            return;
+        };
+        if now.duration_since(last) >= LINE_EVERY {
+            *logged = Some((began, now));
+            let seconds = now.duration_since(began).as_secs();
+            let waiting = match self.waiting.load(Ordering::Relaxed).max(1) {
+                1 => "1 request is waiting".to_owned(),
+                several => format!("{several} requests are waiting"),
+            };
+            warn!(target: TARGET, "The API server has been unreachable for {seconds} s, {waiting}: {why}");
+        }
     }
 
     /// Records that the server has responded.
     pub(super) fn end(&self) {
         if self.is_on.load(Ordering::Relaxed) && self.is_on.swap(false, Ordering::Relaxed) {
             self.over.notify_waiters();
+            if let Some((began, _)) = self.logged.lock().take() {
+                let seconds = began.elapsed().as_secs();
+                warn!(target: TARGET, "The API server is back after {seconds} s.");
+            }
         }
     }
 
     /// Waits for this pause, or until the server responds again. During an outage, one of all waiting tasks tries each second.
     pub(super) async fn sleep(&self, pause: Duration) {
         let end = Instant::now() + pause;
+        let _waiting = Waiting::among(&self.waiting);
         let mut over = pin!(self.over.notified());
         over.as_mut().enable();
         tokio::select! {
@@ -74,6 +107,22 @@ impl Outage {
 
     pub(super) fn jitter(&self) -> &Jitter {
         &self.jitter
+    }
+}
+
+/// One waiting task.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn among(all: &'a AtomicUsize) -> Self {
+        all.fetch_add(1, Ordering::Relaxed);
+        Waiting(all)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

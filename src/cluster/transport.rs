@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error};
+use tracing::debug;
 
 use super::{
     failure::{Action, Answer, Failure},
@@ -326,8 +326,8 @@ impl Transport {
     /// Records whether the server is reachable. A stream without a response counts, too: a watch begins at once.
     fn note_connection(&self, failure: Option<&Failure>, is_stream: bool) {
         match failure {
-            Some(Failure::Unreachable(_)) => self.outage.begin(),
-            Some(Failure::Timeout(_)) if is_stream => self.outage.begin(),
+            Some(failure @ Failure::Unreachable(_)) => self.outage.begin(failure),
+            Some(failure @ Failure::Timeout(_)) if is_stream => self.outage.begin(failure),
             Some(Failure::Answer(_)) | None => self.outage.end(),
             Some(_) => {}
         }
@@ -441,9 +441,25 @@ impl<'a> AttemptLog<'a> {
         }
     }
 
+    /// Kopf's line, and ours: at debug level in an outage, which `outage.rs` reports once for all requests.
+    fn failed(&self, end: &str, next: &str, failure: &Failure) {
+        let (number, attempts, label) = (self.number(), self.attempts, self.label());
+        let is_outage = matches!(failure, Failure::Unreachable(_));
+        let level: u64 = if is_outage { 10 } else { 30 };
+        let text = format!("{label} failed (attempt {number} of {attempts}), {next}: {failure}");
+        let gist = format!("{} requests failed: {failure}", self.request.method);
+        tracing::event!(
+            target: TARGET,
+            tracing::Level::ERROR,
+            call.text = text,
+            call.level = level,
+            call.gist = gist,
+            "Request attempt #{number}/{attempts} failed; {end}: {label} -> {failure}"
+        );
+    }
+
     fn give_up(&self, failure: &Failure) {
-        let attempts = self.attempts;
-        error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), self.label());
+        self.failed("escalating", "giving up", failure);
     }
 
     fn announce_early_end(&self, pause: &Pause) {
@@ -452,12 +468,12 @@ impl<'a> AttemptLog<'a> {
     }
 
     fn announce_pause(&self, pause: &Pause, failure: &Failure) {
-        let attempts = self.attempts;
         if let Some(asked) = pause.asked {
             let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
             debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", self.label());
         }
-        error!(target: TARGET, "Request attempt #{}/{attempts} failed; will retry: {} -> {failure}", self.attempt.saturating_add(1), self.label());
+        let seconds = pause.duration().as_secs_f64();
+        self.failed("will retry", &format!("retrying in {seconds} s"), failure);
     }
 }
 

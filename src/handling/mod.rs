@@ -3,5 +3,6 @@
 pub mod activities;
 pub mod asking;
 pub mod choosing;
+pub mod failing;
 pub mod patching;
 pub mod run;

@@ -17,11 +17,12 @@ use crate::logic::{
         patch::{self, Patch, Transformation},
     },
     handlers::outcome::{LogLevel, Raised},
-    object::{Object, resource::Resource},
+    object::{Object, diff, hidden, resource::Resource},
 };
 use crate::ports::{
     Address, ApiError, Cluster, Edits, ErrorClass, Interrupt, NewerEvents, PatchKind, PatchRequest,
 };
+use crate::settings::Persistence;
 
 /// Sends patches of objects of one resource.
 #[derive(Clone, Copy)]
@@ -40,6 +41,8 @@ pub struct Patcher<'a> {
     pub events: Option<&'a dyn NewerEvents>,
     /// The source of edits of the handlers that want the patch.
     pub edits: &'a dyn Edits,
+    /// Which fields are not logged.
+    pub persistence: &'a Persistence,
 }
 
 /// Maximum number of immediate retries after a conflict, on the latest object; like client-go's `RetryOnConflict`.
@@ -270,7 +273,7 @@ impl Patcher<'_> {
         let mut freshest = None;
         if !main.is_empty() {
             let payload = Value::Object(main);
-            self.announce(|| format!("Merge-patching the resource with: {payload}"));
+            self.announce(|| format!("Merge-patching the resource with: {}", self.shown(&payload)));
             let answer = self.request(object, None, PatchKind::Merge, payload).await?;
             freshest = Some(Arc::clone(&answer));
             *answered = Some(answer);
@@ -304,7 +307,7 @@ impl Patcher<'_> {
         status: Value,
     ) -> Result<Option<Arc<Object>>, PatchError> {
         let mut payload = json!({ "status": status });
-        self.announce(|| format!("Merge-patching the status with: {payload}"));
+        self.announce(|| format!("Merge-patching the status with: {}", self.shown(&payload)));
         let version = self.latest_version(object);
         let is_insisting = version.is_some();
         if let (Some(version), Some(merge)) = (version, payload.as_object_mut()) {
@@ -419,7 +422,7 @@ impl Patcher<'_> {
                 json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version });
             let operations = operations.iter().map(|it| json!(it));
             let payload = Value::Array(std::iter::once(test).chain(operations).collect());
-            self.announce(|| format!("JSON-patching the {what} with: {payload}"));
+            self.announce(|| format!("JSON-patching the {what} with: {}", self.shown(&payload)));
             match self.request(freshest, subresource, PatchKind::Json, payload).await {
                 Ok(object) => {
                     *freshest = object;
@@ -465,7 +468,8 @@ impl Patcher<'_> {
         }
         let differences = patch::inconsistencies(merge, answer.body());
         if !differences.is_empty() {
-            let differences = crate::logic::object::diff::to_text(&differences);
+            let shown = hidden::loggable_diff(self.persistence, &differences);
+            let differences = diff::to_text(shown.as_ref().unwrap_or(&differences));
             let text = format!("Merge-patching finished with inconsistencies: {differences}");
             self.logger.log(LogLevel::Warning, &text);
         }
@@ -511,6 +515,14 @@ impl Patcher<'_> {
             interrupt: Some(interrupt),
         };
         self.cluster.patch(request).await.map(Arc::new)
+    }
+
+    /// Returns the payload of a patch for the log.
+    fn shown(&self, payload: &Value) -> Value {
+        if payload.is_array() && self.persistence.hidden.is_some() {
+            return hidden::loggable_operations(payload);
+        }
+        hidden::loggable(self.persistence, payload).unwrap_or_else(|| payload.clone())
     }
 
     /// Logs a payload. Payloads are long, so they are formatted only if debug lines are enabled.

@@ -14,6 +14,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::time;
 
+use super::failing::{Conclusion, Reporter};
 use crate::call::{Attempt, CallServices, Cause, Children, Invocation, Logger, Memo, Scripts};
 use crate::logic::{
     change::undecided,
@@ -116,6 +117,11 @@ impl Runner<'_> {
         self.end(&begun, ended)
     }
 
+    /// Returns what reports the ends of attempts.
+    pub fn reporter(&self) -> Reporter<'_> {
+        Reporter { services: self.services, clock: self.clock, settings: self.settings }
+    }
+
     /// Returns the outcome of an attempt that is not made because of an earlier error.
     pub fn refuse(&self, attempt: &Try, raised: Raised) -> Outcome {
         let Try { handler, retries, started, logger, .. } = attempt;
@@ -125,7 +131,10 @@ impl Runner<'_> {
             let backoff = self.settings.default_backoff;
             outcome::after(handler, Ended::Raised(raised), effort, backoff)
         });
-        logger.line(&LogLine { with_trace: true, ..line }, trace.as_deref());
+        let line = LogLine { with_trace: true, ..line };
+        let (before, trace) = (effort, trace.as_deref());
+        self.reporter()
+            .report(Conclusion { handler, before, outcome: &outcome, line: &line, trace }, logger);
         outcome
     }
 
@@ -135,7 +144,9 @@ impl Runner<'_> {
         logger.line(&outcome::invoked(&handler), None);
         let before = Effort { retries, runtime: since(started, self.clock.now()) };
         if let Some((outcome, line)) = outcome::before(&handler, before) {
-            logger.line(&line, None);
+            let handler = &*handler;
+            let ended = Conclusion { handler, before, outcome: &outcome, line: &line, trace: None };
+            self.reporter().report(ended, &logger);
             return Err(Box::new(outcome));
         }
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
@@ -160,7 +171,8 @@ impl Runner<'_> {
         let runtime = started.map(|it| since(it, self.clock.now())).unwrap_or_default();
         let Some(ended) = ended else {
             let (outcome, line) = outcome::timed_out(handler, runtime);
-            logger.line(&line, None);
+            let ended = Conclusion { handler, before, outcome: &outcome, line: &line, trace: None };
+            self.reporter().report(ended, logger);
             return outcome;
         };
         let trace = match &ended {
@@ -169,7 +181,9 @@ impl Runner<'_> {
         };
         let effort = Effort { retries: before.retries, runtime };
         let (outcome, line) = outcome::after(handler, ended, effort, self.settings.default_backoff);
-        logger.line(&line, trace.as_deref());
+        let trace = trace.as_deref();
+        self.reporter()
+            .report(Conclusion { handler, before, outcome: &outcome, line: &line, trace }, logger);
         outcome
     }
 }

@@ -4,7 +4,7 @@
 //! read when they are needed, so a change in `on_startup` applies to the whole run. `logic/configure/table.rs` contains their
 //! documentation, and reads and sets them by name.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
 
@@ -15,8 +15,8 @@ mod storages;
 pub use admission::{Admission, VerifyMode, WebhookServer, WebhookService};
 pub use names::{FieldPath, PREFIX};
 pub use storages::{
-    AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusDiffBase,
-    StatusProgress,
+    AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, DigestKey, HiddenFields,
+    ProgressStorage, StatusDiffBase, StatusProgress,
 };
 
 /// All settings of one operator.
@@ -68,6 +68,8 @@ pub struct Posting {
     pub enabled: bool,
     /// Whether lines of object loggers are posted, too.
     pub loggers: bool,
+    /// Whether failures of handlers are posted, aggregated by object and handler.
+    pub failures: bool,
     /// Minimum level of posted lines, as a number: 10 is debug, 20 info, 30 warning, 40 error.
     pub level: u32,
     /// Pauses between the attempts to post an event that a script requested.
@@ -186,6 +188,8 @@ pub struct Execution {
     pub cpu_limit: Duration,
     /// Maximum time of one call of an event or index handler, waiting included; `None`: no limit.
     pub event_timeout: Option<Duration>,
+    /// The level of log lines about attempts that will be retried, as a number.
+    pub retry_log_level: u32,
 }
 
 /// `settings.sandbox`: limits of each script, from the moment it is loaded. Limits of a running script do not change.
@@ -242,6 +246,16 @@ pub struct Persistence {
     pub consistency_timeout: Duration,
     /// Whether permanent failures of handlers are stored on their objects.
     pub remember_failures: bool,
+    /// Store the values of Secrets in the last handled state, as Kopf does.
+    pub plain_secrets: bool,
+    /// Fields whose values are stored as digests, by resource, separated by commas.
+    pub sensitive_fields: Selectors,
+    /// The Secret with the key of the digests; `None`: no key.
+    pub digest_secret: Option<String>,
+    /// The key of the digests. Not a setting: the operator reads it.
+    pub digest_key: Option<Arc<DigestKey>>,
+    /// The hidden fields of one resource. Not a setting: it follows from the others.
+    pub hidden: Option<Arc<HiddenFields>>,
 }
 
 /// `settings.reload`
@@ -282,6 +296,7 @@ impl Default for Posting {
         Posting {
             enabled: true,
             loggers: false,
+            failures: true,
             level: 20,
             default_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
             logging_backoffs: [1, 1, 2, 3, 5].map(secs).to_vec(),
@@ -374,6 +389,7 @@ impl Default for Execution {
             cpu_limit: secs(1),
             // Other handlers of the object wait for these. Twice the time of the slowest request that they may wait for.
             event_timeout: Some(secs(60)),
+            retry_log_level: 30,
         }
     }
 }
@@ -409,6 +425,11 @@ impl Default for Persistence {
             diffbase_storage: DiffBaseStorage::default(),
             consistency_timeout: secs(5),
             remember_failures: true,
+            plain_secrets: false,
+            sensitive_fields: Selectors::new(),
+            digest_secret: Some("kopf-digest-key".into()),
+            digest_key: None,
+            hidden: None,
         }
     }
 }

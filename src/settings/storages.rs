@@ -1,5 +1,7 @@
 //! The storages of state on objects, with their names and defaults.
 
+use std::{fmt, sync::Arc};
+
 use super::names::{FieldPath, PREFIX};
 
 /// Where the progress of handlers is stored on an object.
@@ -68,6 +70,45 @@ pub struct StatusDiffBase {
     pub field: FieldPath,
     /// Fields whose changes are ignored.
     pub ignored_fields: Vec<FieldPath>,
+}
+
+/// The fields of one resource whose values are neither stored nor logged. Not a setting: it follows from them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HiddenFields {
+    /// The fields. None is part of another one.
+    pub paths: Vec<FieldPath>,
+    /// The key of the digests; `None`: the uid of each object, which is no secret.
+    pub key: Option<Arc<DigestKey>>,
+}
+
+/// The key of digests. It is never formatted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DigestKey {
+    bytes: Vec<u8>,
+    name: String,
+}
+
+impl DigestKey {
+    /// Creates a key. Its name, which is stored with each digest, tells nothing of it.
+    pub fn new(bytes: Vec<u8>, name: &str) -> Self {
+        DigestKey { bytes, name: name.to_owned() }
+    }
+
+    /// Returns the key.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for DigestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
 }
 
 impl Default for ProgressStorage {

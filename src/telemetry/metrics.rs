@@ -17,7 +17,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::telemetry::{ScriptSeries, series::AllSeries};
+use crate::telemetry::{Failures, ScriptSeries, series::AllSeries};
 
 /// Bucket bounds in seconds: from a script that only reads something to one that waits for others.
 const CALL_SECONDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
@@ -51,6 +51,8 @@ pub struct Metrics {
     pub generation_seconds: Gauge<f64, AtomicU64>,
     /// Virtual machines restarted while in use, by script and reason.
     pub vm_restarts: Family<RestartLabels, Counter>,
+    /// Handlers of objects that have failed and not succeeded since.
+    pub failures: Failures,
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
     scripts: AllSeries,
 }
@@ -159,6 +161,7 @@ impl Default for Metrics {
             generation: Gauge::default(),
             generation_seconds: Gauge::default(),
             vm_restarts: Family::default(),
+            failures: Failures::default(),
             samplers: Arc::default(),
             scripts: AllSeries::default(),
         }

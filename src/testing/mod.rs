@@ -28,6 +28,8 @@ pub use self::{
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use crate::call::Scripts;
 use crate::cluster::KubeCluster;
 use crate::logic::{
@@ -35,15 +37,20 @@ use crate::logic::{
 };
 use crate::ports::{Clock, Cluster};
 use crate::reactor::{Connect, Connecting, Operator, Scope};
+use crate::settings::Settings;
 use crate::telemetry::Health;
 use kopf_apiserver::ApiServer;
 
-/// Returns a cluster-wide operator behind a client, with the default settings. Its clock shows 1970 and follows tokio's.
+/// Returns a cluster-wide operator behind a client, with the default settings, but without events about failures and a key of
+/// digests: tests compare all requests with Kopf's. Its clock shows 1970 and follows tokio's.
 pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Client) -> Operator {
+    let mut settings = Settings::default();
+    settings.posting.failures = false;
+    settings.persistence.digest_secret = None;
     Operator {
         scripts,
         registry,
-        settings: Arc::default(),
+        settings: Arc::new(Mutex::new(settings)),
         clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
         scope: Scope::Cluster,
         lifecycle: Lifecycle::default(),

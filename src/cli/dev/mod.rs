@@ -287,7 +287,14 @@ async fn choose(first: &First, known: &[Resource]) -> Vec<Resource> {
     let First { host, registry, .. } = first;
     choices.ask(host.as_ref(), registry, known).await;
     let served = served::choose(registry, known, &|function, it| choices.of(function, it));
-    served.resources.into_iter().collect()
+    if !served.resources.is_empty() {
+        return served.resources.into_iter().collect();
+    }
+    // Handlers that only review requests are called for no events.
+    let handlers = registry.handlers().iter();
+    let selectors = handlers.filter_map(|it| it.selector.as_ref());
+    let reviewed = selectors.flat_map(|it| it.select(known, &|_, _| false));
+    reviewed.cloned().collect()
 }
 
 impl Filled {

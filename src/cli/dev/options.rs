@@ -1,6 +1,6 @@
 //! Resolves the command line of `kopf dev`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::access::Access;
 use crate::cli::{
@@ -10,6 +10,10 @@ use crate::cli::{
     options::{self, RunOptions},
     report::Report,
 };
+
+/// The files next to the scripts that are used by default.
+const DEFINITIONS: &str = "crd.yaml";
+const OBJECTS: &str = "object.yaml";
 
 /// The resolved options of `kopf dev`.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,16 +66,31 @@ pub(in crate::cli) fn resolve(
         Some(file) => KubeconfigOption::File(file),
         None => KubeconfigOption::Within(directory(lookup)),
     };
+    let beside = |given: Vec<PathBuf>, name: &str| {
+        let found = Some(home(&args.run.paths).join(name)).filter(|it| it.is_file());
+        if given.is_empty() { found.into_iter().collect() } else { given }
+    };
+    let definitions = beside(args.definitions, DEFINITIONS);
+    let objects = beside(args.objects, OBJECTS);
     Ok(DevOptions {
         run: options::resolve_run(args.run, lookup, config)?,
-        definitions: args.definitions,
-        objects: args.objects,
+        definitions,
+        objects,
         port: args.port,
         data: args.data,
         kubeconfig,
         controllers: !args.no_controllers,
         access: Access::resolve(&args.access)?,
     })
+}
+
+/// Returns the directory of the scripts, where `kopf init` writes a CRD and an object, too.
+fn home(paths: &[PathBuf]) -> &Path {
+    match paths.first() {
+        None => Path::new(""),
+        Some(path) if path.is_dir() => path,
+        Some(path) => path.parent().unwrap_or(Path::new("")),
+    }
 }
 
 /// Returns the directory for temporary files of this user. The last resort contains our process id, because others may write there

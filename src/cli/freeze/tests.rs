@@ -29,6 +29,13 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Docs(_)
         | Command::Manifests(_)
         | Command::Rbac(_)
+        | Command::Status(_)
+        | Command::Retry(_)
+        | Command::Release(_)
+        | Command::Suspend(_)
+        | Command::Unsuspend(_)
+        | Command::Crds(_)
+        | Command::Version
         | Command::Completions(_) => {
             panic!("another command")
         }

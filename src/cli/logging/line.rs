@@ -53,6 +53,19 @@ pub(super) struct Record {
     pub(super) fields: Map<String, Value>,
     /// The stack trace of a script, several lines.
     pub(super) trace: Option<String>,
+    /// Equal in lines that say the same, apart from numbers and objects.
+    pub(super) gist: Option<String>,
+    /// The line in our own words and its level, if Kopf's is another one.
+    pub(super) own: Own,
+    /// The attempt of a handler that the line is about: keys in JSON, not shown otherwise.
+    pub(super) call: Vec<(&'static str, Value)>,
+}
+
+/// A line in our own words.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    pub(super) text: Option<String>,
+    pub(super) level: Option<Level>,
 }
 
 impl Record {
@@ -66,7 +79,24 @@ impl Record {
             extra: Map::new(),
             fields: Map::new(),
             trace: None,
+            gist: None,
+            own: Own::default(),
+            call: Vec::new(),
         }
+    }
+
+    /// Uses our own words and level instead of Kopf's.
+    pub(super) fn in_own_words(mut self) -> Self {
+        if let Some(text) = self.own.text.take() {
+            self.message = text;
+        }
+        self.level = self.own.level.unwrap_or(self.level);
+        self
+    }
+
+    /// Returns whether its level is our own: Kopf's level has decided so far whether it is written.
+    pub(super) fn is_own(&self) -> bool {
+        self.own.level.is_some()
     }
 
     /// Returns the name of the logger: our own without the program's name.
@@ -177,7 +207,8 @@ fn json(record: &Record, options: &LogOptions, now: Timestamp) -> String {
     let mut message = String::new();
     prefixed(&mut message, record, options);
     let is_taken = |key: &str| {
-        matches!(key, "message" | "timestamp" | "severity")
+        matches!(key, "message" | "timestamp" | "severity" | "logger")
+            || record.call.iter().any(|(name, _)| *name == key)
             || (key == "exc_info" && record.trace.is_some())
             || (key == options.refkey && record.object.is_some())
     };
@@ -196,6 +227,10 @@ fn json(record: &Record, options: &LogOptions, now: Timestamp) -> String {
         line.put(&options.refkey, object);
     }
     line.put("severity", severity(record.level));
+    line.put("logger", &record.logger());
+    for (key, value) in &record.call {
+        line.put(key, value);
+    }
     line.end()
 }
 

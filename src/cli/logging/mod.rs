@@ -1,16 +1,23 @@
 //! The log: from `tracing` events to lines on stderr.
 //!
 //! `line.rs` formats a line and is pure, `output.rs` writes it; this file collects the fields of an event. The fields `object.…`,
-//! `activity`, `extra` and `trace` belong to `call::Logger`; any other field is shown as `key=value`, or as a key in JSON.
+//! `activity`, `extra`, `trace` and `call.…` belong to `call::Logger`; any other field is shown as `key=value`, or as a key in JSON.
+//! `folding.rs` counts lines that repeat.
 
 use std::{
     fmt,
     io::{self, IsTerminal as _, Stderr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tracing::{
-    Event, Subscriber,
+    Event, Level, Subscriber,
     field::{Field, Visit},
     level_filters::LevelFilter,
 };
@@ -22,6 +29,7 @@ use tracing_subscriber::{
 };
 
 use crate::cli::{
+    args::LogFormat,
     environment::Lookup,
     options::{LogOptions, Verbosity},
 };
@@ -29,11 +37,13 @@ use crate::logic::object::ObjectRef;
 use crate::ports::Clock;
 
 mod color;
+mod folding;
 mod line;
 mod output;
 #[cfg(test)]
 mod tests;
 
+use folding::Folding;
 use line::Record;
 use output::Output;
 
@@ -41,18 +51,26 @@ use output::Output;
 pub type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Formats events as lines.
-struct LineLayer {
+struct LineLayer(Arc<Writer>);
+
+/// Writes the lines, except those that repeat.
+struct Writer {
     options: LogOptions,
     clock: Clock,
     sink: Sink,
+    folding: Mutex<Folding>,
+    /// A thread that ends the windows of repeated lines is running, or must not be started.
+    has_thread: AtomicBool,
 }
 
 /// The log of the process. Dropping it waits up to a second for lines that stderr has not accepted yet.
 #[must_use = "the end of the log is written when it is dropped"]
-pub struct Log(Output<Stderr>);
+pub struct Log(Output<Stderr>, Arc<Writer>);
 
 impl Drop for Log {
     fn drop(&mut self) {
+        let ended = self.1.folding.lock().end_all();
+        self.1.write_all(&ended);
         self.0.flush();
     }
 }
@@ -66,15 +84,81 @@ pub fn install(
     let stderr = io::stderr();
     options.color = color::decide(options.color, lookup, stderr.is_terminal());
     let output = Output::new(stderr);
-    let log = Log(output.clone());
-    subscriber(options, clock, Box::new(move |line| output.line(line))).try_init()?;
-    Ok(log)
+    let lines = output.clone();
+    let writer = Writer::new(options, clock, Box::new(move |line| lines.line(line)));
+    writer.has_thread.store(false, Ordering::Relaxed);
+    let writer = Arc::new(writer);
+    registry(Arc::clone(&writer)).try_init()?;
+    Ok(Log(output, writer))
 }
 
-/// Returns a subscriber that formats events as lines for this sink.
+/// Returns a subscriber that formats events as lines for this sink. Numbers of repeated lines are written with the next line.
 pub fn subscriber(options: LogOptions, clock: Clock, sink: Sink) -> impl Subscriber + Send + Sync {
-    let targets = targets(options.verbosity);
-    tracing_subscriber::registry().with(targets).with(LineLayer { options, clock, sink })
+    registry(Arc::new(Writer::new(options, clock, sink)))
+}
+
+fn registry(writer: Arc<Writer>) -> impl Subscriber + Send + Sync {
+    let targets = targets(writer.options.verbosity);
+    tracing_subscriber::registry().with(targets).with(LineLayer(writer))
+}
+
+impl Writer {
+    fn new(options: LogOptions, clock: Clock, sink: Sink) -> Self {
+        let (folding, has_thread) = (Mutex::default(), AtomicBool::new(true));
+        Writer { options, clock, sink, folding, has_thread }
+    }
+
+    fn write(self: &Arc<Self>, record: Record) {
+        let is_kopf = self.options.format == LogFormat::Kopf;
+        let record = if is_kopf { record } else { record.in_own_words() };
+        if record.is_own() && record.level > finest(self.options.verbosity) {
+            return;
+        }
+        let now = self.clock.now();
+        let mut folding = self.folding.lock();
+        let ended = folding.end(now);
+        let is_written = is_kopf || folding.admit(&record, now);
+        let has_windows = !folding.is_empty();
+        drop(folding);
+        self.write_all(&ended);
+        if is_written {
+            (self.sink)(&line::format(&record, &self.options, now));
+        }
+        if has_windows && !self.has_thread.swap(true, Ordering::Relaxed) {
+            self.start_thread();
+        }
+    }
+
+    fn write_all(&self, records: &[Record]) {
+        let now = self.clock.now();
+        for record in records {
+            (self.sink)(&line::format(record, &self.options, now));
+        }
+    }
+
+    /// Starts a thread that writes the numbers of repeated lines when nothing else is written. It ends when nothing repeats.
+    fn start_thread(self: &Arc<Self>) {
+        let writer = Arc::clone(self);
+        let work = move || {
+            loop {
+                // Waking up earlier does no harm.
+                thread::park_timeout(folding::WINDOW);
+                let mut folding = writer.folding.lock();
+                let ended = folding.end(writer.clock.now());
+                let is_empty = folding.is_empty();
+                if is_empty {
+                    writer.has_thread.store(false, Ordering::Relaxed);
+                }
+                drop(folding);
+                writer.write_all(&ended);
+                if is_empty {
+                    return;
+                }
+            }
+        };
+        // Without the thread, the numbers are written with the next line.
+        drop(thread::Builder::new().name("log-repeats".into()).spawn(work));
+    }
 }
 
 /// Returns the events that are logged. Targets of this program start with `kopf`; all others are libraries.
@@ -97,7 +181,26 @@ impl<S: Subscriber> Layer<S> for LineLayer {
         let metadata = event.metadata();
         let mut record = Record::new(metadata.target(), *metadata.level());
         event.record(&mut Fields(&mut record));
-        (self.sink)(&line::format(&record, &self.options, self.clock.now()));
+        self.0.write(record);
+    }
+}
+
+/// Returns the finest level of our own lines.
+fn finest(verbosity: Verbosity) -> Level {
+    match verbosity {
+        Verbosity::Quiet => Level::WARN,
+        Verbosity::Normal => Level::INFO,
+        Verbosity::Verbose | Verbosity::Debug => Level::DEBUG,
+    }
+}
+
+/// Returns the level of a number: 10 is debug, 40 is error.
+fn level_of(number: u64) -> Level {
+    match number {
+        0..=10 => Level::DEBUG,
+        11..=20 => Level::INFO,
+        21..=30 => Level::WARN,
+        31.. => Level::ERROR,
     }
 }
 
@@ -138,6 +241,10 @@ impl Visit for Fields<'_> {
             "activity" => self.0.target.extend([".", value]),
             "extra" => self.put_extra(value),
             "trace" => self.0.trace = Some(value.to_owned()),
+            "call.text" => self.0.own.text = Some(value.to_owned()),
+            "call.gist" => self.0.gist = Some(value.to_owned()),
+            "call.handler" => self.0.call.push(("handler", value.into())),
+            "call.script" => self.0.call.push(("script", value.into())),
             _ => self.put(field, value.into()),
         }
     }
@@ -151,7 +258,11 @@ impl Visit for Fields<'_> {
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, value.into());
+        match field.name() {
+            "call.level" => self.0.own.level = Some(level_of(value)),
+            "call.attempt" => self.0.call.push(("attempt", value.into())),
+            _ => self.put(field, value.into()),
+        }
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {

@@ -1,6 +1,6 @@
 //! Lines as they are written, for events of the program.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use expect_test::{Expect, expect};
 use parking_lot::Mutex;
@@ -13,10 +13,16 @@ use crate::cli::{
     options::{LogOptions, Verbosity},
 };
 use crate::logic::{
-    handlers::outcome::{LogLevel, LogLine},
+    handlers::{
+        failing::FailedAttempt,
+        function::{Function, ScriptId},
+        handler::Kind,
+        outcome::{self, Effort, Ended, LogLevel, LogLine, Raised, RaisedKind},
+    },
     object::ObjectRef,
 };
 use crate::ports::Clock;
+use crate::testing;
 
 /// Checks what `act` logs. The paused clock always shows the same time.
 fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {
@@ -102,11 +108,11 @@ async fn json_lines_have_their_keys_in_order() {
         options(LogFormat::Json),
         typical_lines,
         &expect![[r#"
-            {"message": "Handler 'create_fn' succeeded.", "timestamp": "2026-11-21T04:10:37.849026+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": "default"}, "severity": "info"}
-            {"message": "It failed.", "exc_info": "a.lua:1: oops\n  in create_fn", "timestamp": "2026-11-21T04:10:37.849026+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": "default"}, "severity": "error"}
-            {"message": "Activity", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "warn"}
-            {"message": "reconnecting", "attempt": 3, "reason": "gone", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "info"}
-            {"message": "odd", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "warn"}
+            {"message": "Handler 'create_fn' succeeded.", "timestamp": "2026-11-21T04:10:37.849026+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": "default"}, "severity": "info", "logger": "objects"}
+            {"message": "It failed.", "exc_info": "a.lua:1: oops\n  in create_fn", "timestamp": "2026-11-21T04:10:37.849026+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": "default"}, "severity": "error", "logger": "objects"}
+            {"message": "Activity", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "warn", "logger": "activities"}
+            {"message": "reconnecting", "attempt": 3, "reason": "gone", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "info", "logger": "reactor.streams.more"}
+            {"message": "odd", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "warn", "logger": "hyper.client"}
         "#]],
     );
 }
@@ -123,7 +129,7 @@ async fn fields_of_scripts_come_after_the_message_and_replace_nothing() {
         json,
         log,
         &expect![[r#"
-            {"message": "[kopf-example-1] done", "took": [1, 2], "timestamp": "2026-11-21T04:10:37.849026+00:00", "ref": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": null}, "severity": "info"}
+            {"message": "[kopf-example-1] done", "took": [1, 2], "timestamp": "2026-11-21T04:10:37.849026+00:00", "ref": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": null}, "severity": "info", "logger": "objects"}
         "#]],
     );
     let no_prefix = LogOptions { prefix: false, ..options(LogFormat::Plain) };
@@ -219,7 +225,7 @@ async fn colors_change_no_column() {
         colored(LogFormat::Json),
         log,
         &expect![[r#"
-            {"message": "text", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "info"}
+            {"message": "text", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "info", "logger": "activities"}
         "#]],
     );
 }
@@ -294,4 +300,63 @@ fn an_unread_pipe_loses_lines_but_does_not_block_the_operator() {
     }
     assert!(lost > 0, "the queue has a bound");
     assert_eq!(seen + lost, lines);
+}
+
+fn failed_attempt() {
+    let mut handler =
+        testing::handler_of_examples(Kind::Create, Function::new(ScriptId(0), 0, "make"));
+    handler.limits.retries = Some(5);
+    let before = Effort { retries: 1, ..Effort::default() };
+    let kind = RaisedKind::Temporary(Some(Duration::from_secs(30)));
+    let raised = Raised { kind, message: "no secret".into(), trace: None };
+    let (outcome, line) =
+        outcome::after(&handler, Ended::Raised(raised), before, Duration::from_mins(1));
+    let attempt = FailedAttempt::of(&handler, before, &outcome).expect("it has failed");
+    for level in [30, 10] {
+        logger(Some("default")).failed(&line, None, (&handler, &attempt), level);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_of_failed_attempts_are_in_our_own_words_except_in_the_format_of_kopf() {
+    check(
+        options(LogFormat::Plain),
+        failed_attempt,
+        &expect![[r"
+            [default/kopf-example-1] Handler 'make' failed temporarily (attempt 2 of 5), retrying in 30 s: no secret
+        "]],
+    );
+    check(
+        options(LogFormat::Json),
+        failed_attempt,
+        &expect![[r#"
+            {"message": "Handler 'make' failed temporarily (attempt 2 of 5), retrying in 30 s: no secret", "timestamp": "2026-11-21T04:10:37.849026+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": "default"}, "severity": "warn", "logger": "objects", "handler": "make", "script": "test", "attempt": 2}
+        "#]],
+    );
+    let lines = Arc::new(Mutex::new(String::new()));
+    let sink = {
+        let lines = Arc::clone(&lines);
+        move |line: &str| lines.lock().push_str(line)
+    };
+    let clock = Clock::starting_at("2026-11-21T04:10:37.849026Z".parse().expect("a timestamp"));
+    let kopf = subscriber(options(LogFormat::Kopf), clock, Box::new(sink));
+    tracing::subscriber::with_default(kopf, failed_attempt);
+    let lines = lines.lock().clone();
+    let wanted = "[ERROR   ] [default/kopf-example-1] Handler 'make' failed temporarily: no secret";
+    assert_eq!(lines.matches(wanted).count(), 2, "{lines}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_that_repeat_are_counted() {
+    check(
+        options(LogFormat::Plain),
+        || (0..40).for_each(|_| failed_attempt()),
+        &expect![[r"
+            [default/kopf-example-1] Handler 'make' failed temporarily (attempt 2 of 5), retrying in 30 s: no secret
+            [default/kopf-example-1] Handler 'make' failed temporarily (attempt 2 of 5), retrying in 30 s: no secret
+            [default/kopf-example-1] Handler 'make' failed temporarily (attempt 2 of 5), retrying in 30 s: no secret
+            [default/kopf-example-1] Handler 'make' failed temporarily (attempt 2 of 5), retrying in 30 s: no secret
+            [default/kopf-example-1] Handler 'make' failed temporarily (attempt 2 of 5), retrying in 30 s: no secret
+        "]],
+    );
 }

@@ -69,7 +69,8 @@ fn documents(
         documents.push((format!("configmap{number}"), yaml(map)?));
     }
     let mut handlers = survey.registry.handlers().iter();
-    let has_webhooks = handlers.any(|it| it.kind.category() == Category::Admission);
+    let has_webhooks =
+        handlers.any(|it| matches!(it.kind.category(), Category::Admission | Category::Conversion));
     let workload = Workload { args, survey, mounted: &mounted, meta: &meta, has_webhooks };
     for (stem, object) in workload.objects() {
         documents.push((stem.to_owned(), yaml(&object)?));

@@ -98,6 +98,19 @@ pub struct LogOptions {
     pub color: ColorWhen,
 }
 
+impl LogOptions {
+    /// Returns the options of commands for people: only problems, as messages.
+    pub(in crate::cli) fn of_commands() -> Self {
+        LogOptions {
+            verbosity: Verbosity::Quiet,
+            format: LogFormat::Plain,
+            prefix: true,
+            refkey: "object".into(),
+            color: ColorWhen::Auto,
+        }
+    }
+}
+
 /// The verbosity of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verbosity {

@@ -85,7 +85,7 @@ impl Needs {
             add(Cluster, "", "namespaces", &["list", "watch"], "which namespaces exist");
         }
         if settings.posting.enabled {
-            add(Served, "", "events", &["create"], "events about objects");
+            add(Served, "", "events", &["create", "patch"], "events about objects and failures");
         }
         if settings.leadership.enabled || replicas > 1 {
             let verbs = &["get", "create", "update", "patch"];
@@ -100,14 +100,23 @@ impl Needs {
             };
             add(place, "kopf.dev", plural, &["get", "list", "watch", "patch"], "peering");
         }
-        let mut handlers = survey.registry.handlers().iter();
-        if handlers.any(|it| it.kind.category() == Category::Admission) {
+        let has =
+            |category| survey.registry.handlers().iter().any(|it| it.kind.category() == category);
+        if has(Category::Admission) {
             let verbs = &["get", "list", "watch", "create", "patch"];
             for plural in ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"] {
                 add(Cluster, "admissionregistration.k8s.io", plural, verbs, "admission webhooks");
             }
+        }
+        if has(Category::Conversion) {
+            add(Cluster, crds.0, crds.1, &["get", "patch"], "conversion webhooks");
+        }
+        if has(Category::Admission) || has(Category::Conversion) {
             let verbs = &["get", "create", "update"];
-            add(Own, "", "secrets", verbs, "certificates of admission webhooks");
+            add(Own, "", "secrets", verbs, "certificates of webhooks");
+        }
+        if survey.stores_digests() {
+            add(Own, "", "secrets", &["get", "create"], "the key for digests of secret values");
         }
     }
 
@@ -118,7 +127,7 @@ impl Needs {
             Category::Changing | Category::Spawning => true,
             Category::Watching => mentions_patch(survey, handler),
             Category::Indexing => false,
-            Category::Activity | Category::Admission => return,
+            Category::Activity | Category::Admission | Category::Conversion => return,
         };
         for resource in survey.resources_of(handler) {
             let verbs: &[&str] =

@@ -90,6 +90,7 @@ impl Patches {
             seen: runner.shared().live.own_version(),
             events: None,
             edits: &runner.daemon.stopped,
+            persistence: &base.settings.persistence,
         };
         let object = runner.shared().live.get();
         let mut received = Received::default();

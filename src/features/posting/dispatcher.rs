@@ -50,15 +50,8 @@ struct EventClient {
 impl Dispatcher {
     /// Creates a dispatcher without events.
     pub(super) fn new(cluster: Arc<dyn Cluster>, settings: Posting, clock: Clock) -> Self {
-        let events = Resource {
-            version: "v1".into(),
-            plural: "events".into(),
-            kind: "Event".into(),
-            namespaced: true,
-            ..Resource::default()
-        };
         Dispatcher {
-            client: Arc::new(EventClient { cluster, clock, events }),
+            client: Arc::new(EventClient { cluster, clock, events: events() }),
             settings,
             queues: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -160,6 +153,17 @@ impl EventClient {
             let logger = Logger::of_object(LoggerKind::Local, Arc::clone(&post.about));
             logger.log(LogLevel::Warning, &text);
         }
+    }
+}
+
+/// Returns the resource of events.
+pub(super) fn events() -> Resource {
+    Resource {
+        version: "v1".into(),
+        plural: "events".into(),
+        kind: "Event".into(),
+        namespaced: true,
+        ..Resource::default()
     }
 }
 

@@ -7,6 +7,7 @@
 //! `posting.idle_timeout` could end.
 
 mod dispatcher;
+mod failures;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use self::dispatcher::Dispatcher;
 use crate::call::{EventQueue, EventReceiver};
 use crate::ports::{Clock, Cluster};
+use crate::telemetry::Failures;
 
 /// Receives the cluster, once it is connected.
 pub type Connected = oneshot::Receiver<Arc<dyn Cluster>>;
@@ -30,11 +32,16 @@ pub async fn run(
     posts: EventQueue,
     connected: Connected,
     clock: Clock,
+    failures: Failures,
     (stop, grace): (CancellationToken, Duration),
 ) {
     let (Some(mut inbox), Ok(cluster)) = (posts.take(), connected.await) else { return };
-    let mut dispatcher = Dispatcher::new(cluster, posts.settings(), clock);
-    serve(&mut dispatcher, &mut inbox, &stop).await;
+    let mut dispatcher = Dispatcher::new(Arc::clone(&cluster), posts.settings(), clock);
+    tokio::select! {
+        biased; // only the first one ends
+        () = serve(&mut dispatcher, &mut inbox, &stop) => {}
+        () = failures::run(failures, &posts, &cluster) => {}
+    }
     while let Ok(post) = inbox.try_recv() {
         dispatcher.accept(post);
     }

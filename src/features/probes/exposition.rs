@@ -17,7 +17,7 @@ use prometheus_client::{
 use tokio::time::Instant;
 
 use super::report;
-use crate::telemetry::{Health, Metrics, PartHealth};
+use crate::telemetry::{FailureCounts, HandlerLabels, Health, Metrics, PartHealth};
 
 /// The content type of the page.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -101,6 +101,7 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
         Unit::Seconds,
         metrics.generation_seconds.clone(),
     );
+    add_failures(&mut registry, &metrics.failures.counts(now));
     let parts = health.parts();
     add_parts(&mut registry, &parts, now);
     let mut bare = Registry::default();
@@ -119,6 +120,31 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
 fn encode_all(text: &mut String, first: &Registry, last: &Registry) -> std::fmt::Result {
     encode_registry(text, first)?;
     encode(text, last)
+}
+
+/// Adds the handlers that fail for objects.
+fn add_failures(registry: &mut Registry, counts: &BTreeMap<String, FailureCounts>) {
+    let retrying = Family::<HandlerLabels, Gauge>::default();
+    let failed = Family::<HandlerLabels, Gauge>::default();
+    let oldest = Family::<HandlerLabels, Gauge<f64, AtomicU64>>::default();
+    for (handler, counts) in counts {
+        let labels = HandlerLabels { handler: handler.clone() };
+        retrying.get_or_create(&labels).set(counts.retrying);
+        failed.get_or_create(&labels).set(counts.failed);
+        oldest.get_or_create(&labels).set(counts.oldest.as_secs_f64());
+    }
+    registry.register(
+        "objects_retrying",
+        "Objects whose handler has failed and will be retried",
+        retrying,
+    );
+    registry.register("objects_failed", "Objects whose handler has failed permanently", failed);
+    registry.register_with_unit(
+        "oldest_retry",
+        "How long the handler has been failing for one of the objects, at most",
+        Unit::Seconds,
+        oldest,
+    );
 }
 
 /// Adds two gauges per part, so that one alert covers all parts.

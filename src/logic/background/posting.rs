@@ -100,12 +100,7 @@ pub fn compose(
     default_namespace: Option<&str>,
     now: Timestamp,
 ) -> Option<NewEvent> {
-    if about.api_version == "v1" && about.kind == "Event" {
-        return None;
-    }
-    let own = about.namespace.as_deref().filter(|it| !it.is_empty());
-    let namespace = own.or(default_namespace).unwrap_or(DEFAULT_NAMESPACE);
-    let about = ObjectRef { namespace: Some(namespace.to_owned()), ..about.clone() };
+    let (about, namespace) = place(about, default_namespace)?;
     // Always with a fraction: the API rejects an `eventTime` without one.
     let now = format_stamp(now);
     let body = json!({
@@ -122,7 +117,20 @@ pub fn compose(
         "lastTimestamp": now,
         "eventTime": now,
     });
-    Some(NewEvent { namespace: namespace.to_owned(), body })
+    Some(NewEvent { namespace, body })
+}
+
+/// Returns the object as events refer to it, and the namespace of its events; `None` for events, which would cause endless events.
+pub(super) fn place(
+    about: &ObjectRef,
+    default_namespace: Option<&str>,
+) -> Option<(ObjectRef, String)> {
+    if about.api_version == "v1" && about.kind == "Event" {
+        return None;
+    }
+    let own = about.namespace.as_deref().filter(|it| !it.is_empty());
+    let namespace = own.or(default_namespace).unwrap_or(DEFAULT_NAMESPACE).to_owned();
+    Some((ObjectRef { namespace: Some(namespace.clone()), ..about.clone() }, namespace))
 }
 
 /// Returns a message truncated to the maximum size: longer texts are not kept in the queue.

@@ -17,7 +17,7 @@ use crate::logic::{
 use crate::settings::{Persistence, ProgressStorage, RetryFailed};
 
 /// The name of the annotation, after the prefix.
-const NAME: &str = "kopf-failed";
+pub(super) const NAME: &str = "kopf-failed";
 
 /// Maximum number of handlers that are recorded on one object.
 const HANDLERS_MAX: usize = 20;
@@ -38,6 +38,8 @@ struct Failure {
     reason: Reason,
     /// It raised `PermanentError`, see [`RetryFailed`].
     is_permanent: bool,
+    /// A person wants a retry, whatever the code and the settings.
+    is_requested: bool,
     at: String,
     message: String,
 }
@@ -57,7 +59,17 @@ impl Failed {
         self.0.is_empty()
     }
 
-    /// Returns the handlers that failed with other code than their current one, and the reason to call them for. All of them were
+    /// Returns the ids of the handlers.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Returns whether a person has requested a retry of this handler.
+    pub fn is_requested(&self, id: &str) -> bool {
+        self.0.get(id).is_some_and(|it| it.is_requested)
+    }
+
+    /// Returns the handlers that failed with other code than their current one, or whose retry was requested, and the reason to call them for. All of them were
     /// called for the same reason.
     pub fn edited(
         &self,
@@ -66,6 +78,9 @@ impl Failed {
     ) -> Option<(Reason, Vec<Arc<Handler>>)> {
         let is_edited = |handler: &&Arc<Handler>| {
             let Some(failure) = self.0.get(&*handler.id) else { return false };
+            if failure.is_requested {
+                return true;
+            }
             let is_wanted = match which {
                 RetryFailed::Never => false,
                 RetryFailed::Errors => !failure.is_permanent,
@@ -101,6 +116,7 @@ impl Failed {
                     code: fingerprint(handler),
                     reason,
                     is_permanent: state.is_permanent(&handler.id),
+                    is_requested: false,
                     at: progress::touch_stamp(now),
                     message: message.get(..end).unwrap_or_default().to_owned(),
                 };
@@ -131,19 +147,24 @@ impl Failure {
             code: text("code")?,
             reason: reasons.into_iter().find(|it| value["reason"] == it.as_str())?,
             is_permanent: value["permanent"] == true,
+            is_requested: value["retry"] == true,
             at: text("at").unwrap_or_default(),
             message: text("message").unwrap_or_default(),
         })
     }
 
     fn to_json(&self) -> Value {
-        json!({
+        let mut json = json!({
             "code": self.code,
             "reason": self.reason.as_str(),
             "permanent": self.is_permanent,
             "at": self.at,
             "message": self.message,
-        })
+        });
+        if let (true, Some(json)) = (self.is_requested, json.as_object_mut()) {
+            json.insert("retry".into(), true.into());
+        }
+        json
     }
 }
 
@@ -153,14 +174,16 @@ fn fingerprint(handler: &Handler) -> String {
 
 /// Returns the name of the annotation; `None` if it is disabled, or if annotations are not used at all.
 fn annotation(persistence: &Persistence) -> Option<String> {
-    let prefix = persistence.remember_failures.then(|| prefix(&persistence.progress_storage))??;
+    let prefix =
+        persistence.remember_failures.then(|| own_prefix(&persistence.progress_storage))??;
     Some(format!("{prefix}/{NAME}"))
 }
 
-fn prefix(storage: &ProgressStorage) -> Option<&str> {
+/// Returns the prefix of the operator's annotations; `None` if it uses none.
+pub(super) fn own_prefix(storage: &ProgressStorage) -> Option<&str> {
     match storage {
         ProgressStorage::Annotations(own) | ProgressStorage::Smart(own, _) => Some(&own.prefix),
         ProgressStorage::Status(_) => None,
-        ProgressStorage::Multi(storages) => storages.iter().find_map(prefix),
+        ProgressStorage::Multi(storages) => storages.iter().find_map(own_prefix),
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::logic::{
     handlers::outcome::{LogLevel, LogLine},
-    object::diffbase,
+    object::{diffbase, hidden},
 };
 use crate::settings::Persistence;
 
@@ -50,7 +50,19 @@ pub fn remember(
     change: &Change,
     patch: &mut Map<String, Value>,
 ) {
-    if change.old.is_none() || !change.diff.is_empty() {
-        diffbase::store(&persistence.diffbase_storage, body, &change.new, patch);
+    if change.old.is_none() || !change.diff.is_empty() || is_exposed(persistence, body) {
+        let masked = hidden::masked(persistence, body, &change.new);
+        let essence = masked.as_ref().unwrap_or(&change.new);
+        diffbase::store(&persistence.diffbase_storage, body, essence, patch);
     }
+}
+
+/// Returns whether the stored essence has values that must not be stored: an earlier operator has stored them.
+pub fn is_exposed(persistence: &Persistence, body: &Value) -> bool {
+    if persistence.hidden.is_none() {
+        return false;
+    }
+    // A state that cannot be read is reported elsewhere.
+    let stored = diffbase::fetch(&persistence.diffbase_storage, body).ok().flatten();
+    stored.is_some_and(|it| hidden::is_exposed(persistence, &it))
 }

@@ -68,9 +68,16 @@ pub const TABLE: &[Setting] = &[
         posting.loggers,
         "Whether to post log messages about objects as events, both of the operator and of handlers."
     ),
+    setting!(
+        posting.failures,
+        "Whether to post a Kubernetes event about each handler that fails, one per object and handler with a count: `HandlerFailed` while it is retried, `HandlerGaveUp` at the end. At most 20 requests per second. It needs permission to create and patch events."
+    ),
     Setting {
         takes: LEVEL,
-        set: set_level,
+        set: |settings, value| {
+            settings.posting.level = level(value)?;
+            Ok(())
+        },
         ..setting!(
             posting.level,
             "Minimum level to post: 10 is debug, 20 info, 30 warning, 40 error, 50 critical; the names are accepted, too."
@@ -237,6 +244,17 @@ pub const TABLE: &[Setting] = &[
         |it| limits::optional_time(it, EVENT_LEAST),
         "Maximum time of one call of an `on_event` handler or an index function, waiting included: other handlers of the object wait for it. A call that takes longer is dropped, and the handler is not called for this object for ten times as long. None: no limit."
     ),
+    Setting {
+        takes: LEVEL,
+        set: |settings, value| {
+            settings.execution.retry_log_level = level(value)?;
+            Ok(())
+        },
+        ..setting!(
+            execution.retry_log_level,
+            "Level of the log lines about attempts that failed and will be retried, with the same names as `posting.level`. `--log-format kopf` logs them as errors, as Kopf does."
+        )
+    },
     setting!(
         background.cancellation_polling,
         "Interval at which a stopping daemon without `cancellation_timeout` is checked."
@@ -318,6 +336,18 @@ pub const TABLE: &[Setting] = &[
         "Whether permanent failures of handlers are stored on the object, in the annotation `kopf.zalando.org/kopf-failed`, so that the handlers can be retried once their code has changed. Python Kopf ignores the annotation."
     ),
     setting!(
+        persistence.plain_secrets,
+        "Whether to store the values of Secrets in the last handled state and to log them, as Kopf does. Otherwise only digests are stored, and old values read as nil."
+    ),
+    setting!(
+        persistence.sensitive_fields,
+        "Fields whose values are never stored in the last handled state or logged, as those of Secrets, by resource: `{\"databases\": \"spec.password,spec.token\"}`. Of a field in a list, name the list."
+    ),
+    setting!(
+        persistence.digest_secret,
+        "Name of the Secret with the key of the digests, in the namespace of the operator; created when it is first needed. None, or without permission to get and create it: digests without a secret key, from which weak values can be guessed."
+    ),
+    setting!(
         reload.retry_failed,
         "Whether change handlers that failed permanently are retried once their code has changed, also after a restart. `true` excludes `kopf.fail` (`PermanentError`), `\"all\"` includes it. Requires `persistence.remember_failures`."
     ),
@@ -355,12 +385,11 @@ const LEVEL: &str = "a level: 10, 20, 30, 40, 50, or debug, info, warning, error
 const LEVELS: [(&str, u32); 5] =
     [("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)];
 
-fn set_level(settings: &mut Settings, value: &Value) -> Result<(), String> {
+fn level(value: &Value) -> Result<u32, String> {
     let by_name = |name: &str| LEVELS.iter().find(|(it, _)| it.eq_ignore_ascii_case(name));
     let named = value.as_str().and_then(by_name).map(|(_, level)| *level);
     let level = named.or_else(|| u32::from_json(value).ok());
-    settings.posting.level = level.ok_or_else(|| format!("expected {LEVEL}, got {value}"))?;
-    Ok(())
+    level.ok_or_else(|| format!("expected {LEVEL}, got {value}"))
 }
 
 fn set_max_workers(settings: &mut Settings, value: &Value) -> Result<(), String> {

@@ -42,7 +42,7 @@ fn every_setting_has_a_line_of_text() {
 fn the_names_are_those_of_kopf_and_nothing_else() {
     let expected = "\
         process: ultimate_exiting_timeout cleanup_timeout
-        posting: enabled loggers level default_backoffs logging_backoffs worker_limit idle_timeout \
+        posting: enabled loggers failures level default_backoffs logging_backoffs worker_limit idle_timeout \
             reporting_component reporting_instance event_name_prefix
         peering: name stealth priority lifetime mandatory standalone clusterwide namespaced
         watching: server_timeout client_timeout connect_timeout reconnect_backoff inactivity_timeout \
@@ -50,11 +50,11 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
         queueing: worker_limit idle_timeout exit_timeout error_delays batch_window
         scanning: disabled
         admission: server managed service secret
-        execution: default_backoff max_workers
+        execution: default_backoff max_workers retry_log_level
         background: cancellation_polling instant_exit_timeout instant_exit_zero_time_cycles
         networking: request_timeout connect_timeout error_backoffs enforce_retry_after trust_env
         persistence: finalizer progress_storage diffbase_storage consistency_timeout \
-            remember_failures";
+            remember_failures plain_secrets sensitive_fields digest_secret";
     // Nor does it limit the resources of handlers.
     let known = |it: &&Setting| it.by_scripts;
     let names =
@@ -159,7 +159,7 @@ fn the_error_of_a_wrong_name_has_the_nearest_one_or_all() {
     );
     assert_eq!(
         told("execution", "zzz"),
-        "there is no setting settings.execution.zzz; there are default_backoff, max_workers, cpu_limit, event_timeout"
+        "there is no setting settings.execution.zzz; there are default_backoff, max_workers, cpu_limit, event_timeout, retry_log_level"
     );
     assert!(told("execution", "executor").contains("scripts have no executors"));
     assert_eq!(group("zzz").unwrap_err(), "there is no group of settings settings.zzz");

@@ -3,6 +3,7 @@
 pub mod callback;
 pub mod declare;
 pub mod description;
+pub mod failing;
 pub mod function;
 pub mod handler;
 pub mod lifecycle;

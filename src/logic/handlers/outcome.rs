@@ -10,8 +10,8 @@ use super::handler::{ErrorsMode, Handler};
 use crate::logic::text::python_text;
 
 /// The errors of exhausted limits; the names are Kopf's.
-const TIMEOUT_ERROR: &str = "HandlerTimeoutError";
-const RETRIES_ERROR: &str = "HandlerRetriesError";
+pub(super) const TIMEOUT_ERROR: &str = "HandlerTimeoutError";
+pub(super) const RETRIES_ERROR: &str = "HandlerRetriesError";
 /// Raised by scripts for a permanent failure.
 const PERMANENT_ERROR: &str = "PermanentError";
 /// Denies an admission request, and is therefore never retried.

@@ -11,6 +11,7 @@ pub mod diff;
 pub mod diffbase;
 pub mod essence;
 pub mod fields;
+pub mod hidden;
 pub mod hierarchy;
 mod read;
 pub mod reason;

@@ -18,14 +18,31 @@ const MAX: Duration = Duration::from_hours(100 * 366 * 24);
 pub fn parse(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::Number(it) => it.as_f64()?,
-        Value::String(text) => {
-            let split = |(unit, size): &(&str, f64)| Some((text.trim().strip_suffix(unit)?, *size));
-            let (number, size) = UNITS.iter().find_map(split)?;
-            number.trim().parse::<f64>().ok()? * size
-        }
+        Value::String(text) => single(text).or_else(|| several(text))?,
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
     Duration::try_from_secs_f64(seconds).ok().filter(|it| *it <= MAX)
+}
+
+/// Reads one number with a unit, in seconds.
+fn single(text: &str) -> Option<f64> {
+    let split = |(unit, size): &(&str, f64)| Some((text.trim().strip_suffix(unit)?, *size));
+    let (number, size) = UNITS.iter().find_map(split)?;
+    Some(number.trim().parse::<f64>().ok()? * size)
+}
+
+/// Reads several numbers with units, such as `1h30m`, in seconds.
+fn several(text: &str) -> Option<f64> {
+    let (mut rest, mut seconds) = (text.trim(), None);
+    while !rest.is_empty() {
+        let end = rest.find(|it: char| !it.is_ascii_digit() && it != '.')?;
+        let (number, after) = rest.split_at_checked(end)?;
+        let split = |(unit, size): &(&str, f64)| Some((after.strip_prefix(unit)?, *size));
+        let (after, size) = UNITS.iter().find_map(split)?;
+        seconds = Some(seconds.unwrap_or(0.0) + number.parse::<f64>().ok()? * size);
+        rest = after.trim_start();
+    }
+    seconds
 }
 
 /// Returns whether a value is a number below zero, or a string that begins with one.
@@ -59,10 +76,23 @@ mod tests {
             (json!("10m"), Duration::from_mins(10)),
             (json!("2h"), Duration::from_hours(2)),
             (json!("1d"), Duration::from_hours(24)),
+            (json!("1h30m"), Duration::from_mins(90)),
+            (json!("30m 30s"), Duration::from_secs(1830)),
+            (json!("1.5s500ms"), Duration::from_secs(2)),
         ] {
             assert_eq!(parse(&value), Some(expected), "{value}");
         }
-        for value in [json!(-1), json!("10"), json!("m"), json!(1e12), json!(true), json!("NaNs")] {
+        for value in [
+            json!(-1),
+            json!("10"),
+            json!("m"),
+            json!(1e12),
+            json!(true),
+            json!("NaNs"),
+            json!("1h30"),
+            json!("h"),
+            json!("-1h30m"),
+        ] {
             assert_eq!(parse(&value), None, "{value}");
         }
     }

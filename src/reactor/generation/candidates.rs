@@ -17,7 +17,7 @@ use crate::logic::{
     handlers::handler::{Handler, Kind},
 };
 use crate::ports::{BoxFuture, Candidate, NativeLogins, Rejection, Reloads};
-use crate::reactor::generation::shared::OperatorContext;
+use crate::reactor::generation::{digest_key, shared::OperatorContext};
 use crate::settings::Settings;
 
 /// The candidates of an operator.
@@ -133,12 +133,15 @@ impl Starting {
         };
         let (scripts, clock) = (Arc::clone(&operator.scripts), operator.steady);
         let services = Arc::clone(&live.services);
+        let registry = registry.clone();
         let running = Box::pin(async move {
             let execution = locked(&settings).execution;
             let (scripts, services) = (&*scripts, &services);
             let runner = Runner { scripts, clock, settings: &execution, services };
             activities::run(runner, &activity).await?;
-            Ok(locked(&settings))
+            let settings = locked(&settings);
+            let keyed = digest_key::with_key(&settings, &registry, &services.kube).await;
+            Ok(keyed.map_or(settings, |it| Settings::clone(&it)))
         });
         Starting { candidate: Undecided(Some(candidate)), changes, running }
     }

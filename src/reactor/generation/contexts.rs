@@ -11,13 +11,16 @@ use crate::features::{
     indexes::{Hold, Ids},
 };
 use crate::logic::{
-    change::registry::ResourceHandlers, generation, handlers::lifecycle::Lifecycle,
+    change::registry::ResourceHandlers,
+    generation,
+    handlers::{lifecycle::Lifecycle, selector::settings_of},
 };
 use crate::reactor::{
     generation::shared::{OperatorContext, Shared},
     object::context::StreamContext,
     observer::Target,
 };
+use crate::settings::Settings;
 
 /// The sources of all streams' contexts.
 #[derive(Clone, Copy)]
@@ -43,16 +46,20 @@ impl Contexts<'_> {
         let Contexts { operator, shared, state, lifecycle } = *self;
         let services = &state.live.services;
         let lifecycle = state.live.generation.lifecycle.clone().unwrap_or_else(|| lifecycle.into());
+        let mut settings = settings_of(&target.0, &state.settings);
+        if let Some(same) = before.filter(|it| it.settings == settings) {
+            settings = Arc::clone(&same.settings);
+        }
         let is_as_good = |it: &StreamContext| {
             it.handlers.are(&handlers)
                 && it.lifecycle == lifecycle
                 && it.services.indexes.are(&services.indexes)
-                && Arc::ptr_eq(&it.settings, &state.settings)
+                && Arc::ptr_eq(&it.settings, &settings)
         };
         if before.is_some_and(is_as_good) {
             return None;
         }
-        let background = self.background(target, before);
+        let background = self.background(target, before, &settings);
         background.handlers.renew(&handlers.spawning, services);
         let gate = match before {
             Some(before) if !generation::has_new(&before.handlers, &handlers) => {
@@ -70,7 +77,7 @@ impl Contexts<'_> {
             resource: before.map_or_else(|| Arc::clone(&target.0), |it| Arc::clone(&it.resource)),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&operator.scripts),
-            settings: Arc::clone(&state.settings),
+            settings,
             clock: operator.steady,
             lifecycle,
             lifecycle_cooldown: Arc::default(),
@@ -87,10 +94,15 @@ impl Contexts<'_> {
     }
 
     /// Returns the shared state of daemons and timers. It stays with the stream, because running daemons belong to it.
-    fn background(&self, target: &Target, before: Option<&StreamContext>) -> Arc<daemons::Base> {
-        let Contexts { operator, shared, state, .. } = *self;
+    fn background(
+        &self,
+        target: &Target,
+        before: Option<&StreamContext>,
+        settings: &Arc<Settings>,
+    ) -> Arc<daemons::Base> {
+        let Contexts { operator, shared, .. } = *self;
         let before = before.map(|it| &it.background);
-        if let Some(same) = before.filter(|it| Arc::ptr_eq(&it.settings, &state.settings)) {
+        if let Some(same) = before.filter(|it| Arc::ptr_eq(&it.settings, settings)) {
             return Arc::clone(same);
         }
         let packer = || Arc::new(ObjectPacker::of(Arc::clone(&target.0)));
@@ -99,7 +111,7 @@ impl Contexts<'_> {
             packer: before.map_or_else(packer, |it| Arc::clone(&it.packer)),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&operator.scripts),
-            settings: Arc::clone(&state.settings),
+            settings: Arc::clone(settings),
             clock: operator.steady,
             daemons: Arc::clone(&shared.daemons),
             handlers: before.map(|it| Arc::clone(&it.handlers)).unwrap_or_default(),

@@ -47,6 +47,7 @@
 
 mod candidates;
 mod contexts;
+pub(super) mod digest_key;
 mod handover;
 pub(super) mod shared;
 mod state;

@@ -86,6 +86,9 @@ impl GenerationState {
         if !indexes.are(known) {
             services = Arc::new(CallServices { indexes, ..CallServices::clone(&services) });
         }
+        let ids: BTreeSet<_> =
+            new.registry.handlers().iter().map(|it| Arc::clone(&it.id)).collect();
+        services.failures.keep_handlers(|it| ids.contains(it));
         self.version = new.version;
         self.uses = uses(&*operator.scripts, &new.registry);
         self.new_indexes = new.registry.indexes();

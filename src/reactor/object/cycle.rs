@@ -30,6 +30,7 @@ use crate::logic::{
         patch::Transformation,
         plan::{self, Hold},
         selection::{self, Certainty},
+        suspended,
     },
     handlers::{function::ScriptId, outcome::LogLevel},
     object::{
@@ -138,7 +139,10 @@ impl Cycle<'_> {
         let pass = Pass { patch: &patch, memo: &memo, filters: &filters };
         let is_older = !self.refresh().await?;
         let mut wanted = Wanted::default();
-        self.watch(&wanted.attempts, pass).await;
+        let is_suspended = !is_gone && self.is_suspended();
+        if !is_suspended {
+            self.watch(&wanted.attempts, pass).await;
+        }
         if let Some(unsent) = self.memory.unsent.take()
             && self.catch_up(*unsent, patched).await?
         {
@@ -148,7 +152,7 @@ impl Cycle<'_> {
             return Ok(Next::Coming);
         }
         let sync = self.sync_daemons(pass).run().await;
-        let left = if is_older {
+        let left = if is_older || is_suspended {
             Left { delays: sync.delays, looked_at: false, is_awaited: sync.is_awaited }
         } else {
             let left = self.change(&mut wanted, pass, sync).await?;
@@ -262,6 +266,17 @@ impl Cycle<'_> {
             );
             self.logger.log(LogLevel::Error, &text);
         }
+    }
+
+    /// Returns whether no handler may be called for the object, because a person has suspended it.
+    fn is_suspended(&self) -> bool {
+        let persistence = &self.serving.settings.persistence;
+        let is_suspended = suspended::is_suspended(persistence, self.event.object.header());
+        if is_suspended {
+            let text = "The object is suspended: no handlers are called until `kopf unsuspend`.";
+            self.logger.log(LogLevel::Debug, text);
+        }
+        is_suspended
     }
 
     /// Whether the event is not for us. The list after the pause brings the object back; only its end is told but once.

@@ -14,6 +14,7 @@ use crate::logic::{
     change::{
         filters::{Answers, Subject},
         selection::{self, Certainty, Selection},
+        suspended,
     },
     handlers::handler::Handler,
     object::{Object, essence, reason::EventType},
@@ -61,7 +62,8 @@ impl SyncDaemons<'_> {
         if let Some(background) = &mut self.memory.background {
             background.reap();
         }
-        let Selection { selected: wanted, undecided } = self.sort().await;
+        let Selection { selected: wanted, undecided } =
+            if self.is_suspended() { Selection::default() } else { self.sort().await };
         let required = match (wanted.is_empty(), undecided.is_empty()) {
             (false, _) => Certainty::Yes,
             (true, false) => Certainty::Unknown,
@@ -126,6 +128,12 @@ impl SyncDaemons<'_> {
             Certainty::Yes | Certainty::No | Certainty::Unknown => required,
         };
         DaemonSync { required, delays, is_awaited }
+    }
+
+    /// Returns whether nothing may run for the object.
+    fn is_suspended(&self) -> bool {
+        let persistence = &self.serving.settings.persistence;
+        suspended::is_suspended(persistence, self.object.header())
     }
 
     /// Returns the handlers that match and have not finished. Their filters see the present object, not a change.

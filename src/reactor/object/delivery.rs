@@ -217,6 +217,7 @@ impl Sender<'_> {
             seen: self.seen(),
             events: Some(self.queue),
             edits: &self.serving.replaced,
+            persistence: &self.serving.settings.persistence,
         };
         let object = Arc::clone(self.received.object.as_ref().unwrap_or(self.object));
         let patched = patcher.apply(&object, patch, &mut self.received).await?;
@@ -379,9 +380,8 @@ impl Sender<'_> {
         let is_going = self.object.header().deletion_timestamp.is_some();
         match (attempt, settling) {
             (Some(attempt), Some(settling)) if attempt.before.is_some() && !is_going => {
-                let trace = raised.trace.clone();
-                let line = settling.fail(&attempt, raised, self.serving, attempts);
-                self.logger.with_kind(LoggerKind::Full).line(&line, trace.as_deref());
+                let logger = self.logger.with_kind(LoggerKind::Full);
+                settling.fail(&attempt, raised, (self.serving, &logger), attempts);
                 settling.note(self.memory, self.serving.clock.now());
             }
             (attempt, _) => {

@@ -27,7 +27,7 @@ use crate::logic::{
         undecided::Undecided,
     },
     handlers::{function::ScriptId, handler::Handler, outcome::LogLevel},
-    object::corrupt::CorruptState,
+    object::{Object, corrupt::CorruptState},
 };
 use crate::ports::until;
 use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
@@ -141,7 +141,11 @@ impl Cycle<'_> {
         };
         let is_held = is_held || !undecided.is_empty() || overtaken.is_some();
         let persistence = &self.serving.settings.persistence;
-        self.memory.has_failed = !Failed::of(persistence, object.body()).is_empty();
+        let failed = Failed::of(persistence, object.body());
+        self.memory.has_failed = !failed.is_empty();
+        if self.memory.has_failed {
+            self.recall(&failed, &object);
+        }
         let (memory, queue, permit) = (&mut *self.memory, self.queue, self.permit);
         let filters = pass.filters;
         let changing = Changing { context, memory, filters, queue, permit, is_held };
@@ -159,6 +163,14 @@ impl Cycle<'_> {
             None => self.settle(&change, &undecided, is_finished),
         }
         Ok(if undecided.is_empty() { Handled::ByAll } else { Handled::InPart })
+    }
+
+    /// Counts failures that an earlier process has recorded.
+    fn recall(&self, failed: &Failed, object: &Object) {
+        let about = || Arc::new(object.header().reference_in(&self.serving.resource));
+        let uid = object.header().uid.as_deref().unwrap_or_default();
+        let failures = &self.serving.services.failures;
+        failures.recall(about, (uid, failed.ids()), self.serving.clock.now());
     }
 
     /// Returns whether everything to record is already on the object.

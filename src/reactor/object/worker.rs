@@ -63,6 +63,7 @@ impl Worker {
             let memories = Arc::clone(&self.shared.get().memories);
             let mut memory = memories.recall(&self.key, is_listed);
             let is_gone = event.event_type == Some(EventType::Deleted);
+            let uid = event.object.header().uid.clone().filter(|_| is_gone);
             self.show_to_daemons(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             let serving = self.shared.get();
@@ -77,6 +78,8 @@ impl Worker {
             }
             if !is_gone {
                 memories.keep(self.key.clone(), memory, &serving.memo);
+            } else if let Some(uid) = uid {
+                serving.services.failures.forget(&uid);
             }
         }
     }

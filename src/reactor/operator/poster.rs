@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::call::EventQueue;
+use crate::call::CallServices;
 use crate::features::posting;
-use crate::ports::{Clock, Cluster};
+use crate::ports::Cluster;
 use crate::settings::Settings;
 
 /// The task that posts Kubernetes events, from the start-up handlers to the end of the clean-up handlers.
@@ -20,11 +20,14 @@ pub(in crate::reactor) struct Poster {
 
 impl Poster {
     /// Starts to collect events; they are posted as soon as the cluster is connected.
-    pub(in crate::reactor) fn start(posts: &EventQueue, settings: &Settings, clock: Clock) -> Self {
+    pub(in crate::reactor) fn start(services: &CallServices, settings: &Settings) -> Self {
+        let CallServices { posts, failures, clock, .. } = services;
         let (sender, receiver) = oneshot::channel();
         let (stop, grace) = (CancellationToken::new(), settings.queueing.exit_timeout);
         let mut task = JoinSet::new();
-        task.spawn(posting::run(posts.clone(), receiver, clock, (stop.clone(), grace)));
+        let (posts, failures) = (posts.clone(), failures.clone());
+        let stop_and_grace = (stop.clone(), grace);
+        task.spawn(posting::run(posts, receiver, *clock, failures, stop_and_grace));
         Poster { task, stop, cluster: Some(sender) }
     }
 

@@ -48,9 +48,9 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let settings = Arc::new(operator.settings());
     warn_of_plain_finalizer(&settings.persistence.finalizer);
     operator.scripts.configure(&settings);
-    let posts = operator.current.get().services.posts.clone();
-    posts.listen();
-    let mut poster = Poster::start(&posts, &settings, operator.clock);
+    let services = Arc::clone(&operator.current.get().services);
+    services.posts.listen();
+    let mut poster = Poster::start(&services, &settings);
     let served = operator.serve(plan, &settings, &mut poster, &stop).await;
     operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
     if let Err(Failure::Leadership(reason)) = served {
@@ -102,6 +102,7 @@ impl OperatorContext {
             clock,
             kube: Kube::default(),
             leadership: Leadership::new(clock),
+            failures: health.metrics().failures.clone(),
         };
         let generation =
             Generation { version: Version::FIRST, registry, lifecycle: scripts.lifecycle() };

@@ -20,7 +20,7 @@ use crate::logic::{
 use crate::ports::{ApiError, Cluster, Pauses, Rejection, WebhookServer};
 use crate::reactor::{
     generation::{
-        Candidates, Contexts, GenerationState, ReadyCandidate,
+        Candidates, Contexts, GenerationState, ReadyCandidate, digest_key,
         shared::{OperatorContext, STOPPING, Shared, unless_stopped},
     },
     observer::{Observer, Scope, Target},
@@ -58,7 +58,7 @@ impl Serve<'_> {
     /// Runs from the login to the end of the last stream. Returns the leader election, which keeps running: the lease is still
     /// held.
     pub(in crate::reactor) async fn run(
-        self,
+        mut self,
         scope: &Scope,
         connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         candidates: Candidates,
@@ -70,6 +70,14 @@ impl Serve<'_> {
         tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
         let live = self.operator.current.get();
         let registry = &live.generation.registry;
+        let kube = &live.services.kube;
+        let keyed = Box::pin(digest_key::with_key(&self.settings, registry, kube));
+        let Some(keyed) = unless_stopped(stop, keyed).await else { return Ok(None) };
+        if let Some(keyed) = keyed {
+            // Generations to come start from these.
+            Settings::clone_from(&mut self.operator.settings.lock(), &keyed);
+            self.settings = keyed;
+        }
         let settings = Arc::clone(&self.settings);
         let observer =
             Observer::start(&*cluster, &*self.operator.scripts, registry, scope, settings);

@@ -46,7 +46,9 @@ fn samples(setting: &Setting) -> (Value, Value, Value) {
                 json!({"StatusDiffBaseStorage": {"field": "status.a", "ignored_fields": []}});
             (storage.clone(), storage, json!("StatusProgressStorage"))
         }
-        ("posting", "level") => (json!("error"), json!(40), json!("loud")),
+        ("posting", "level") | ("execution", "retry_log_level") => {
+            (json!("error"), json!(40), json!("loud"))
+        }
         ("sandbox", "call_depth") => (json!(77), json!(77), json!(7)),
         ("admission", "server") => {
             let server = json!({"port": 9443, "extra_sans": ["a"]});

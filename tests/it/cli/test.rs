@@ -99,7 +99,7 @@ fn each_test_is_told_and_a_failed_one_with_its_line_and_the_log() {
                 the log of the operator:
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
-                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently (attempt 1): too big (to try again: kopf retry volume/one -n default)
                 [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
             FAILED  tests/volume_test.lua: a volume is large
                 tests/volume_test.lua:26: check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
@@ -135,7 +135,7 @@ fn tests_in_rhai_are_told_alike() {
                 the log of the operator:
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
-                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently (attempt 1): too big (to try again: kopf retry volume/one -n default)
                 [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
             FAILED  volume_test.rhai: a volume is large
                 volume_test.rhai:24:11: check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
@@ -165,7 +165,7 @@ fn tests_in_rhai_are_told_alike() {
                 the log of the operator:
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
-                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] objects    [ERROR   ] [default/one] Handler 'create' failed permanently (attempt 1): too big (to try again: kopf retry volume/one -n default)
                 [2030-01-01 00:00:00,100] objects    [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
 
             2 tests, 1 failed
@@ -373,11 +373,11 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
         &own,
         &["--operator", "bad.lua", "--only", "ends"],
         1,
-        &expect![["
+        &expect![[r"
             FAILED  tests/stuck_test.lua: it ends
                 the operator has stopped: startup failed: 'startup': no key
                 the log of the operator:
-                [2030-01-01 00:00:00,000] activities.startup [ERROR   ] Activity 'startup' failed with an exception and will stop now: no key
+                [2030-01-01 00:00:00,000] activities.startup [ERROR   ] Activity 'startup' failed permanently (attempt 1): no key
                     bad.lua:1: no key
                         kopf.on_startup({ errors = 'permanent' }, function() error('no key') end)
                     stack traceback:

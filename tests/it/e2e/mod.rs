@@ -13,6 +13,7 @@ mod bad_input;
 mod conversions;
 mod crashes;
 mod examples;
+mod failures;
 mod install;
 mod interchange;
 mod kube;

@@ -11,6 +11,7 @@ use kopf::{
     logic::{background::posting::Note, handlers::outcome::LogLevel, object::ObjectRef},
     ports::Cluster,
     settings::Settings,
+    telemetry::Failures,
     testing::{self, Environment, run_paused},
 };
 use kopf_apiserver::{ApiServer, Effect, Fault};
@@ -39,7 +40,13 @@ impl Office {
         let cluster = KubeCluster::over(testing::client(&env.server), settings);
         assert!(tell.send(Arc::new(cluster) as Arc<dyn Cluster>).is_ok());
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
-        task.spawn(posting::run(posts.clone(), told, env.clock, (stop.clone(), grace)));
+        task.spawn(posting::run(
+            posts.clone(),
+            told,
+            env.clock,
+            Failures::default(),
+            (stop.clone(), grace),
+        ));
         Office { env, posts, stop, task }
     }
 

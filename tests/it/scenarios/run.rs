@@ -118,6 +118,8 @@ impl ScenarioRun {
         let (host, handlers) = self.env.load(cast.sources(), scenario.plot.terms()).await;
         let mut settings = Settings::default();
         settings.networking.error_backoffs = Vec::new();
+        settings.posting.failures = false;
+        settings.persistence.digest_secret = None;
         let operator = Operator {
             settings: Arc::new(Mutex::new(settings)),
             ..self.env.operator(Arc::<ScriptHost>::clone(&host), handlers)

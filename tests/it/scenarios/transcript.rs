@@ -193,6 +193,8 @@ fn told_line(line: &LogLine) -> String {
             // Always the same, or told by the message.
             "activity" | "object.api_version" | "object.kind" | "object.uid"
             | "object.namespace" | "object.name" | "trace" => {}
+            // The same line in our own words; the message is Kopf's.
+            name if name.starts_with("call.") => {}
             "extra" => told.extend([" ", value]),
             name => told.extend([" ", name, "=", value]),
         }

@@ -129,6 +129,7 @@ fn change(spec: &Value) -> Change {
         new: new.clone(),
     };
     Change {
+        has_hidden: false,
         deleted: false,
         reason: reason.unwrap_or(Reason::Update),
         initial: spec["initial"] == true,

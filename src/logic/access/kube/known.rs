@@ -29,6 +29,8 @@ pub enum ResourceRef {
 pub enum Unresolved {
     /// No known resource matches; contains the most similar name.
     Unknown(Option<String>),
+    /// It was known before: the server is only starting, or the CRD was deleted.
+    Gone,
     /// Several resources match.
     Ambiguous(Vec<String>),
 }
@@ -39,17 +41,22 @@ pub struct Known {
     groups: BTreeMap<String, Vec<Arc<Resource>>>,
     /// Whether all groups are known.
     is_complete: bool,
+    /// Resources that were known before and are not served at present.
+    gone: Vec<Arc<Resource>>,
 }
 
 impl Known {
     /// Stores the resources of a group, or of all groups. Replaces what was known of these before.
     pub fn learn(&mut self, group: Option<&str>, resources: Vec<Resource>) {
         if let Some(group) = group {
-            self.groups.insert(group.to_owned(), Vec::new());
+            let before = self.groups.insert(group.to_owned(), Vec::new());
+            self.gone.extend(before.into_iter().flatten());
         } else {
-            self.groups.clear();
+            self.gone.extend(std::mem::take(&mut self.groups).into_values().flatten());
             self.is_complete = true;
         }
+        let is_served = |gone: &Arc<Resource>| resources.iter().any(|it| *it == **gone);
+        self.gone.retain(|it| !is_served(it));
         for resource in resources {
             self.groups.entry(resource.group.clone()).or_default().push(Arc::new(resource));
         }
@@ -57,7 +64,7 @@ impl Known {
 
     /// Forgets the resources of a group.
     pub fn forget(&mut self, group: &str) {
-        self.groups.remove(group);
+        self.gone.extend(self.groups.remove(group).into_iter().flatten());
         self.is_complete = false;
     }
 
@@ -102,6 +109,18 @@ impl Known {
     }
 
     fn unknown(&self, wanted: &ResourceRef) -> Unresolved {
+        let is_gone = match wanted {
+            ResourceRef::Kind { group, version, kind } => self
+                .gone
+                .iter()
+                .any(|it| it.group == *group && it.version == *version && it.kind == *kind),
+            ResourceRef::Selector(selector) => {
+                !selector.select(self.gone.iter().map(|it| &**it), &|_, _| false).is_empty()
+            }
+        };
+        if is_gone {
+            return Unresolved::Gone;
+        }
         let all = || self.groups.values().flatten();
         let near = match wanted {
             ResourceRef::Kind { kind, .. } => nearest(kind, all().map(|it| it.kind.as_str())),
@@ -138,17 +157,7 @@ impl fmt::Display for ResourceRef {
                 write!(f, "{kind} of {version}")
             }
             ResourceRef::Kind { group, version, kind } => write!(f, "{kind} of {group}/{version}"),
-            ResourceRef::Selector(it) => {
-                let name = match &it.any_name {
-                    Some(AnyName::Named(name)) => name.as_str(),
-                    Some(AnyName::Everything) => "everything",
-                    None => return it.fmt(f),
-                };
-                let of = [it.group.as_deref(), it.version.as_deref()];
-                let of: Vec<_> = of.into_iter().flatten().filter(|it| !it.is_empty()).collect();
-                write!(f, "'{name}'")?;
-                if of.is_empty() { Ok(()) } else { write!(f, " of {}", of.join("/")) }
-            }
+            ResourceRef::Selector(it) => f.write_str(&it.described()),
         }
     }
 }
@@ -162,6 +171,9 @@ impl Unresolved {
                 let near = near.unwrap_or_default();
                 format!("the cluster has no resource {wanted}{near}: is its CRD installed?")
             }
+            Unresolved::Gone => format!(
+                "the API server does not serve {wanted} at present, but did before: it may be starting, or its CRD was deleted"
+            ),
             Unresolved::Ambiguous(several) => format!(
                 "{wanted} is ambiguous: it can be {}; name the group too",
                 several.join(" or ")

@@ -75,7 +75,10 @@ fn errors_of_unknown_and_ambiguous_resources_are_helpful() {
     assert_eq!(known.find(&kind("a.dev", "Thing")), None);
     known.learn(Some("a.dev"), Vec::new());
     let gone = known.find(&kind("a.dev", "Thing")).unwrap();
-    assert_eq!(gone, Err(Unresolved::Unknown(Some("Thing".into()))));
+    assert_eq!(gone, Err(Unresolved::Gone), "it was there before");
+    let told = |wanted: &ResourceRef| known.find(wanted).unwrap().unwrap_err().message(wanted);
+    assert!(told(&kind("a.dev", "Thing")).contains("does not serve Thing of a.dev/v1 at present"));
+    assert!(told(&kind("a.dev", "Thong")).ends_with("is its CRD installed?"));
 }
 
 #[test]

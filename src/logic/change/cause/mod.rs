@@ -14,7 +14,7 @@ use crate::logic::object::{
     Object,
     corrupt::CorruptState,
     diff::{self, Diff},
-    diffbase, essence, fields,
+    diffbase, essence, fields, hidden,
     reason::{EventType, Reason},
 };
 use crate::settings::{FieldPath, Persistence};
@@ -80,6 +80,8 @@ pub struct Change {
     pub new: Arc<Value>,
     /// The difference from `old` to `new`; without `old`, one addition of the whole essence.
     pub diff: Arc<Diff>,
+    /// Some old values may be unknown, see `object/hidden/`.
+    pub has_hidden: bool,
 }
 
 /// A change as seen by the handlers of one field.
@@ -106,11 +108,13 @@ pub fn examine(
     let body = object.body();
     let new = Arc::new(essence::of(persistence, body, extra));
     let storage = &persistence.diffbase_storage;
-    let old = if diffbase::is_stored(storage, body, &new) {
+    let masked = hidden::masked(persistence, body, &new);
+    let old = if diffbase::is_stored(storage, body, masked.as_ref().unwrap_or(&new)) {
         Some(Arc::clone(&new))
     } else {
         let stored = diffbase::fetch(storage, body)?;
-        stored.map(|it| Arc::new(essence::clear(&persistence.progress_storage, it)))
+        let stored = stored.map(|it| essence::clear(&persistence.progress_storage, it));
+        stored.map(|it| Arc::new(hidden::revealed(persistence, body, it, &new)))
     };
     Ok(compare(persistence, object, event_type, initial, (old, new)))
 }
@@ -148,6 +152,7 @@ pub fn compare(
         old,
         new,
         diff: Arc::new(diff),
+        has_hidden: persistence.hidden.is_some(),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::logic::{
         function::{Function, ScriptId},
         handler::{Callback, Criterion, Filters, Handler},
     },
-    object::{Object, fields},
+    object::{Object, fields, hidden},
     text::json,
 };
 
@@ -192,7 +192,7 @@ fn ask(callback: &Callback, about: About<'_>, answers: &Answers) -> Verdict {
         Callback::Function(function) => {
             let about = match about {
                 About::Object => None,
-                About::Value(value) => Some(value.cloned()),
+                About::Value(value) => Some(value.map(hidden::readable)),
             };
             answers.of(Question { function: function.clone(), about })
         }

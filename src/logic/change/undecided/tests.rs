@@ -95,6 +95,7 @@ fn without_pauses_only_another_event_brings_a_handler_back() {
 
 fn change(old: Option<Value>, new: Value) -> Change {
     Change {
+        has_hidden: false,
         reason: Reason::Update,
         initial: false,
         deleted: false,

@@ -138,13 +138,13 @@ impl Served {
             |it: &&&Selector| self.resources.iter().any(|resource| it.check(resource, picks));
         let (resolved, unresolved) = selectors.iter().partition::<Vec<&Selector>, _>(is_resolved);
         let text = |it: &&Selector| match suggestion(it, known) {
-            Some(name) => format!("{it} (did you mean {name}?)"),
-            None => it.to_string(),
+            Some(name) => format!("{} (did you mean {name}?)", it.described()),
+            None => it.described(),
         };
         if !unresolved.is_empty() {
             let list = unresolved.iter().map(text).collect::<Vec<_>>().join(", ");
             self.warnings.push(format!(
-                "Unresolved resources cannot be served (try creating their CRDs): {list}"
+                "The cluster has no resource for {list}: these handlers are not called until it has. Apply the CRD, or correct the name."
             ));
         }
         self.resolved = resolved.into_iter().cloned().collect();

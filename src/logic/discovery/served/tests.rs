@@ -90,7 +90,7 @@ fn missing_resources_are_named() {
     assert_eq!(
         served.warnings,
         [
-            "Unresolved resources cannot be served (try creating their CRDs): Selector(any_name='apples')"
+            "The cluster has no resource for 'apples': these handlers are not called until it has. Apply the CRD, or correct the name."
         ]
     );
 }

@@ -8,7 +8,7 @@ mod tests;
 
 use std::fmt;
 
-pub use restrictions::{Restrictions, misspelled};
+pub use restrictions::{Restrictions, misspelled, settings_of};
 
 use super::{
     declare::{Argument, DeclareError, Marker},
@@ -294,6 +294,32 @@ fn is_version(text: &str) -> bool {
 fn is_events(resource: &Resource) -> bool {
     let core = resource.group.is_empty() && resource.version == "v1";
     resource.plural == "events" && (core || resource.group == "events.k8s.io")
+}
+
+impl Selector {
+    /// Describes the selector for people: `'kopfexamples' of kopf.dev/v1`.
+    pub fn described(&self) -> String {
+        let named = [
+            ("kind ", &self.kind),
+            ("plural ", &self.plural),
+            ("singular ", &self.singular),
+            ("short name ", &self.shortcut),
+            ("category ", &self.category),
+        ];
+        let mut named = named
+            .into_iter()
+            .filter_map(|(what, name)| Some(format!("{what}'{}'", name.as_ref()?)));
+        let what = match (&self.any_name, &self.function) {
+            (Some(AnyName::Named(name)), _) => format!("'{name}'"),
+            (None, Some(function)) => format!("the function '{}'", function.name),
+            (Some(AnyName::Everything), _) | (None, None) => {
+                named.next().unwrap_or_else(|| "everything".to_owned())
+            }
+        };
+        let of = [self.group.as_deref(), self.version.as_deref()];
+        let of: Vec<_> = of.into_iter().flatten().filter(|it| !it.is_empty()).collect();
+        if of.is_empty() { what } else { format!("{what} of {}", of.join("/")) }
+    }
 }
 
 impl fmt::Display for Selector {

@@ -1,8 +1,10 @@
 //! Restricts the objects of a resource that the server returns: `settings.watching.*_selectors`.
 
+use std::sync::Arc;
+
 use super::Selector;
-use crate::logic::object::resource::Resource;
-use crate::settings::{Selectors, Watching};
+use crate::logic::object::{fields, resource::Resource};
+use crate::settings::{FieldPath, HiddenFields, Persistence, Selectors, Settings, Watching};
 
 /// The query parameters that restrict lists and watches of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,32 @@ impl Restrictions {
         ];
         named.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)))
     }
+}
+
+/// Returns the settings for one resource: with its fields whose values are neither stored nor logged.
+pub fn settings_of(resource: &Resource, settings: &Arc<Settings>) -> Arc<Settings> {
+    let paths = hidden_fields(resource, &settings.persistence);
+    if paths.is_empty() {
+        return Arc::clone(settings);
+    }
+    let mut own = Settings::clone(settings);
+    let key = own.persistence.digest_key.clone();
+    own.persistence.hidden = Some(Arc::new(HiddenFields { paths, key }));
+    Arc::new(own)
+}
+
+/// Returns the fields of a resource whose values are neither stored nor logged.
+fn hidden_fields(resource: &Resource, persistence: &Persistence) -> Vec<FieldPath> {
+    let named = matching(&persistence.sensitive_fields, resource);
+    let named = named.flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty());
+    let mut all: Vec<_> = named.map(fields::split).collect();
+    if resource.group.is_empty() && resource.plural == "secrets" && !persistence.plain_secrets {
+        all.extend(["data", "stringData"].map(fields::split));
+    }
+    all.sort();
+    // A path comes after its own beginning.
+    all.dedup_by(|path, before| path.starts_with(before));
+    all
 }
 
 /// Returns the keys that are not valid resource selectors, with the errors.

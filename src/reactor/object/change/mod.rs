@@ -16,9 +16,9 @@ use self::{level::Level, settling::LeftOver, subhandlers::Descendants};
 use super::{error::CycleError, memory::Memory, undecided::FilterContext};
 use crate::call::{ChangeCause, Logger, Memo, SharedPatch};
 use crate::logic::{
-    change::{cause::Change, filters::Answers, plan, state::State},
+    change::{cause::Change, filters::Answers, plan, settle, state::State},
     handlers::{handler::Handler, outcome::LogLevel},
-    object::{Object, reason::Reason},
+    object::{Object, diff, hidden, reason::Reason},
 };
 use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
 use crate::settings::FieldPath;
@@ -110,7 +110,14 @@ impl Changing<'_> {
             handled_once: self.memory.handled_once,
         };
         let now = serving.clock.now();
-        settling.settlement(now).lines.iter().for_each(|line| logger.line(line, None));
+        let settlement = settling.settlement(now);
+        let has_failures = settling.state.counts().failed > 0;
+        let log = |line| if has_failures { logger.repeated(line) } else { logger.line(line, None) };
+        settlement.lines.iter().for_each(log);
+        if settlement.done {
+            let uid = object.header().uid.as_deref().unwrap_or_default();
+            serving.services.failures.settled(uid);
+        }
         settling.note(self.memory, now);
         Ok(Some(settling))
     }
@@ -132,7 +139,8 @@ impl Changing<'_> {
         let children = state.subrefs();
         state.absorb(load(&mut children.iter()));
         state.retain_finished();
-        let is_any = state.ids().next().is_some();
+        let persistence = &serving.settings.persistence;
+        let is_any = state.ids().next().is_some() || settle::is_exposed(persistence, body);
         is_any.then(|| Settling {
             change: change.clone(),
             state,
@@ -151,9 +159,13 @@ impl Changing<'_> {
         if !logger.is_enabled(LogLevel::Debug) {
             return;
         }
-        logger.log(LogLevel::Debug, &format!("{title} is in progress: {}", object.body()));
+        let persistence = &self.context.serving.settings.persistence;
+        let shown = hidden::loggable(persistence, object.body());
+        let body = shown.as_ref().unwrap_or(object.body());
+        logger.log(LogLevel::Debug, &format!("{title} is in progress: {body}"));
         if change.old.is_some() && !change.diff.is_empty() {
-            let diff = crate::logic::object::diff::to_text(&change.diff);
+            let shown = hidden::loggable_diff(persistence, &change.diff);
+            let diff = diff::to_text(shown.as_ref().unwrap_or(&change.diff));
             logger.log(LogLevel::Debug, &format!("{title} diff: {diff}"));
         }
     }
@@ -164,7 +176,12 @@ pub(in crate::reactor) fn kwargs(change: &Change, field: Option<&FieldPath>) -> 
     let narrowed = change.narrowed(field);
     // Below an absent field, a sub-handler sees an absent value, too.
     let new = narrowed.new.filter(|it| !it.is_null());
-    ChangeCause { reason: change.reason, old: narrowed.old, new, diff: narrowed.diff }
+    let (mut old, mut diff) = (narrowed.old, narrowed.diff);
+    if change.has_hidden {
+        old = old.map(|it| Arc::new(hidden::readable(&it))).filter(|it| !it.is_null());
+        diff = Arc::new(hidden::readable_diff(&diff));
+    }
+    ChangeCause { reason: change.reason, old, new, diff }
 }
 
 fn ids(handlers: &[Arc<Handler>]) -> impl Iterator<Item = &Arc<str>> {

@@ -57,7 +57,12 @@ impl Changing<'_> {
             return None;
         }
         for handler in &handlers {
-            let text = format!("{handler} failed permanently and has been edited since: retrying.");
+            let why = if failed.is_requested(&handler.id) {
+                "and its retry was requested"
+            } else {
+                "and has been edited since"
+            };
+            let text = format!("{handler} failed permanently {why}: retrying.");
             logger.log(LogLevel::Info, &text);
         }
         Some((seen_again(change, reason), handlers))

@@ -9,7 +9,8 @@ use super::{
     attempts::{Attempt, Attempts},
     ids,
 };
-use crate::handling::run;
+use crate::call::Logger;
+use crate::handling::{failing::Conclusion, run};
 use crate::logic::{
     change::{
         cause::Change,
@@ -19,9 +20,9 @@ use crate::logic::{
     },
     handlers::{
         handler::Handler,
-        outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
+        outcome::{self, Effort, Ended, Outcome, Raised, RaisedKind},
     },
-    object::{corrupt::CorruptState, diffbase, reason::Reason},
+    object::{corrupt::CorruptState, diffbase, hidden, reason::Reason},
 };
 use crate::reactor::object::{context::StreamContext, memory::Memory};
 
@@ -70,7 +71,9 @@ impl Settling {
         let owned = &serving.handlers.changing;
         let now = serving.clock.now();
         let state = State::load(&persistence.progress_storage, body, ids(owned), now)?;
-        let is_stored = diffbase::is_stored(&persistence.diffbase_storage, body, &seen);
+        let masked = hidden::masked(persistence, body, &seen);
+        let essence = masked.as_ref().unwrap_or(&seen);
+        let is_stored = diffbase::is_stored(&persistence.diffbase_storage, body, essence);
         let old = is_stored.then(|| Arc::clone(&seen));
         let diff = Arc::default();
         Ok(Settling {
@@ -155,19 +158,23 @@ impl Settling {
         }
     }
 
-    /// Fails the attempt afterwards, and with it the parents that wait for it. Returns the log line.
+    /// Fails the attempt afterwards, and with it the parents that wait for it. Reports that to the logger.
     pub(in crate::reactor) fn fail(
         &mut self,
         attempt: &Attempt,
         raised: Raised,
-        serving: &StreamContext,
+        (serving, logger): (&StreamContext, &Logger),
         attempts: &mut Attempts,
-    ) -> LogLine {
+    ) {
         let now = serving.clock.now();
         let effort = Effort { retries: attempt.retries, runtime: run::since(attempt.started, now) };
         let backoff = serving.settings.execution.default_backoff;
+        let trace = raised.trace.clone();
         let ended = Ended::Raised(raised);
         let (outcome, line) = outcome::after(&attempt.handler, ended, effort, backoff);
+        let (handler, trace) = (&*attempt.handler, trace.as_deref());
+        let ended = Conclusion { handler, before: effort, outcome: &outcome, line: &line, trace };
+        serving.runner().reporter().report(ended, logger);
         let mut delay = (!outcome.last).then(|| outcome.delay.unwrap_or_default());
         self.retract(attempt, &outcome, now, attempts);
         let mut parent = attempt.parent;
@@ -176,7 +183,6 @@ impl Settling {
             delay = self.reopen(&above, wait, now, attempts);
             parent = above.parent;
         }
-        line
     }
 
     /// Reopens a parent whose sub-handlers have not finished after all. Returns the delay until it continues.

@@ -196,6 +196,7 @@ fn settings(scenario: &Scenario) -> Settings {
     settings.background.instant_exit_timeout = None;
     // Kopf does not note them.
     settings.persistence.remember_failures = false;
+    settings.posting.failures = false;
     for (name, value) in &scenario.settings {
         let short = value.as_str().unwrap_or_default();
         match name.as_str() {

@@ -211,7 +211,7 @@ async fn a_dead_api_group_costs_its_own_resources_until_it_answers() {
         "{:?}",
         log.lines()
     );
-    assert_eq!(log.count("Unresolved resources"), 1, "{:?}", log.lines());
+    assert_eq!(log.count("The cluster has no resource for"), 1, "{:?}", log.lines());
     env.server.clear_faults();
     pass(600).await;
     assert_eq!(operator.end().await, ["ghosts listed g"]);

@@ -129,8 +129,11 @@ fn the_numbers_are_counted() {
         kopf_handler_calls_total{handler="create_fn",outcome="success"} 2
         kopf_handler_calls_total{handler="login",outcome="success"} 1
         kopf_handler_calls_total{handler="startup",outcome="success"} 1
+        kopf_objects_failed{handler="create_fn"} 1
         kopf_objects_known 3
         kopf_objects_queued 0
+        kopf_objects_retrying{handler="create_fn"} 0
+        kopf_oldest_retry_seconds{handler="create_fn"} 0.0
         kopf_part_ready{part="login"} 1
         kopf_part_ready{part="startup"} 1
         kopf_part_ready{part="stream/kopfexamples.v1.kopf.dev cluster-wide"} 1

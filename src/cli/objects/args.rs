@@ -1,0 +1,132 @@
+//! The arguments of the commands about objects, as typed.
+
+use clap::Args;
+
+use crate::cli::shared_args::{ClusterArgs, OUTPUT_HELP, OutputFormat};
+
+/// The objects of a command.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ObjectArgs {
+    /// A kind, such as kopfexamples or databases.example.com, or one object of it, such as kopfexamples/NAME
+    #[arg(value_name = "KIND[/NAME]")]
+    pub target: String,
+    /// Namespace of the objects; default: that of the context
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
+    pub namespace: Option<String>,
+    /// Objects of all namespaces
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// `kopf status`
+#[derive(Clone, Debug, Default, Args)]
+pub struct StatusArgs {
+    /// The objects.
+    #[command(flatten)]
+    pub objects: ObjectArgs,
+    /// Output format
+    #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
+    pub output: OutputFormat,
+}
+
+/// `kopf retry`
+#[derive(Clone, Debug, Default, Args)]
+pub struct RetryArgs {
+    /// The objects.
+    #[command(flatten)]
+    pub objects: ObjectArgs,
+    /// Retry all objects of the kind that have failed or wait for a retry
+    #[arg(long)]
+    pub failed: bool,
+    /// Handle the object as a new one, even if no handler has failed: its creation handlers are called
+    #[arg(long, conflicts_with = "failed")]
+    pub all: bool,
+    /// Print what would change, without changing it
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `kopf suspend`, `kopf unsuspend`
+#[derive(Clone, Debug, Default, Args)]
+pub struct SuspendArgs {
+    /// The objects.
+    #[command(flatten)]
+    pub objects: ObjectArgs,
+    /// Change all objects of the kind
+    #[arg(long)]
+    pub all: bool,
+    /// Reason; shown in the event and in the annotation
+    #[arg(short, long, value_name = "TEXT")]
+    pub message: Option<String>,
+    /// Print what would change, without changing it
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `kopf release`
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReleaseArgs {
+    /// The objects.
+    #[command(flatten)]
+    pub objects: ObjectArgs,
+    /// Release all objects of the kind
+    #[arg(long)]
+    pub all: bool,
+    /// Finalizer of the operator; default: kopf.zalando.org/KopfFinalizerMarker
+    #[arg(long, value_name = "NAME")]
+    pub finalizer: Option<String>,
+    /// Prefix of the operator's annotations; default: kopf.zalando.org
+    #[arg(long, value_name = "PREFIX")]
+    pub prefix: Option<String>,
+    /// Print what would change, without changing it
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `kopf crds`
+#[derive(Clone, Debug, Default, Args)]
+pub struct CrdsArgs {
+    /// Which CRDs: peering
+    #[arg(value_name = "NAME", default_value = "peering", hide_default_value = true)]
+    pub name: String,
+}
+
+pub(in crate::cli) const STATUS_AFTER_HELP: &str = "\
+Lists the handlers that have failed, that wait for a retry, or that have not been called yet. The state is read from the annotations \
+of the objects, so no operator needs to run.
+
+Examples:
+  kopf status kopfexamples -A
+  kopf status kopfexamples/my-object -n prod -o json";
+
+pub(in crate::cli) const RETRY_AFTER_HELP: &str = "\
+The running operator calls the failed handlers of the object again for the same reason, and the waiting ones at once. Handlers that \
+have succeeded are not called. Failures are remembered only with the setting persistence.remember_failures, which is the default.
+
+Examples:
+  kopf retry kopfexamples/my-object
+  kopf retry kopfexamples --failed -A
+  kopf retry kopfexamples/my-object --all";
+
+pub(in crate::cli) const SUSPEND_AFTER_HELP: &str = "\
+The running operator calls no handlers for the object, and stops its daemons and timers, until `kopf unsuspend`. Changes of that time are \
+handled afterwards, as one change. The deletion of a suspended object is handled as usual.
+
+Examples:
+  kopf suspend kopfexamples/my-object --message 'restoring a backup'
+  kopf unsuspend kopfexamples --all -A";
+
+pub(in crate::cli) const RELEASE_AFTER_HELP: &str = "\
+For objects of an operator that is gone: a finalizer that nobody removes blocks their deletion. The deletion handlers are not called. \
+Stop the operator first; it would add the finalizer again.
+
+Examples:
+  kopf release kopfexamples --all -A --dry-run
+  kopf release kopfexamples/my-object -n prod";
+
+pub(in crate::cli) const CRDS_AFTER_HELP: &str = "\
+Example:
+  kopf crds peering | kubectl apply -f -";

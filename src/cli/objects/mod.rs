@@ -1,0 +1,330 @@
+//! `kopf status`, `kopf retry`, `kopf release`, `kopf crds`: commands about the objects of an operator, which need not run.
+
+pub mod args;
+mod session;
+
+use std::{fmt::Write as _, io::Write as _};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::session::{Session, report};
+use crate::cli::{
+    objects::args::{CrdsArgs, ReleaseArgs, RetryArgs, StatusArgs, SuspendArgs},
+    options::LogOptions,
+    report::{Exit, Report},
+    run,
+    shared_args::OutputFormat,
+};
+use crate::logic::{
+    background::posting::{self, Note},
+    change::repair::{self, HandlerState, Progress},
+    object::Object,
+};
+use crate::ports::{Address, Clock, ErrorClass, NewObject, PatchKind, PatchRequest};
+use crate::settings::{PREFIX, Persistence, Posting};
+
+/// Maximum number of attempts to remove a finalizer while others change the object.
+const CONFLICTS_MAX: usize = 5;
+
+/// The CRDs of peering.
+const PEERING: &str = include_str!("../../../examples/peering.yaml");
+
+/// `kopf status`
+pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
+    connected(async {
+        let session = Session::open(&args.objects).await?;
+        let all: Vec<_> =
+            session.objects.iter().map(|it| (it, repair::states(it.body()))).collect();
+        match args.output {
+            OutputFormat::Text => print(&table(&session, &all)),
+            OutputFormat::Json => print(&format!("{}\n", listed(&session, &all))),
+        }
+        Ok(Exit::Success)
+    })
+}
+
+/// `kopf retry`
+pub(super) fn retry(args: &RetryArgs) -> Result<Exit, Report> {
+    let is_kind = !args.objects.target.contains('/');
+    if is_kind != args.failed {
+        let text =
+            if is_kind { "a name or --failed is required" } else { "--failed is for a kind" };
+        let hint = "write KIND/NAME for one object, or KIND --failed for all that have failed";
+        return Err(Report::usage(text).with_hint(hint));
+    }
+    connected(async {
+        let session = Session::open(&args.objects).await?;
+        let mut count = 0_usize;
+        for object in &session.objects {
+            let body = object.body();
+            let patch = if args.all { repair::anew(body) } else { repair::retry(body) };
+            let Some(patch) = patch else { continue };
+            let handlers: Vec<_> = repair::states(body).into_iter().map(|it| it.handler).collect();
+            let handlers =
+                if args.all { "as a new object".to_owned() } else { handlers.join(", ") };
+            change(&session, object, patch, args.dry_run).await?;
+            let done = if args.dry_run { "would be retried" } else { "retried" };
+            print(&format!("{} {done}: {handlers}\n", session.shown(object)));
+            count += 1;
+        }
+        match session.objects.as_slice() {
+            [object] if count == 0 && !is_kind => {
+                let what =
+                    if args.all { "has never been handled" } else { "has no handler to retry" };
+                let report = Report::failure(format!("{} {what}", session.shown(object)));
+                let hint = "`kopf status` lists the handlers that failed; --all handles the object as a new one";
+                Err(if args.all { report } else { report.with_hint(hint) })
+            }
+            _ if count == 0 => {
+                print("No handler has failed or waits for a retry.\n");
+                Ok(Exit::Success)
+            }
+            _ => Ok(Exit::Success),
+        }
+    })
+}
+
+/// `kopf suspend` with the person who does it, `kopf unsuspend` without.
+pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, Report> {
+    one_or_all(&args.objects.target, args.all)?;
+    let message = args.message.clone().unwrap_or_default();
+    connected(async {
+        let session = Session::open(&args.objects).await?;
+        let (mut count, what) =
+            (0_usize, if person.is_some() { "suspended" } else { "unsuspended" });
+        for object in &session.objects {
+            let reason = match (person, message.as_str()) {
+                (Some(person), "") => format!("by {person}"),
+                (Some(person), message) => format!("by {person}: {message}"),
+                (None, _) => String::new(),
+            };
+            let patch = match person {
+                Some(_) => repair::suspend(object.body(), &reason),
+                None => repair::unsuspend(object.body()),
+            };
+            let Some(patch) = patch else { continue };
+            change(&session, object, patch, args.dry_run).await?;
+            if !args.dry_run {
+                tell(&session, object, what, &reason).await;
+            }
+            let would = if args.dry_run { "would be " } else { "" };
+            print(&format!("{} {would}{what}\n", session.shown(object)));
+            count += 1;
+        }
+        if count == 0 {
+            print(&format!("No object to be {what}.\n"));
+        }
+        Ok(Exit::Success)
+    })
+}
+
+/// Posts an event about the object. It is for people only, so a failure is a warning.
+async fn tell(session: &Session, object: &Object, what: &str, reason: &str) {
+    let reference = object.header().reference_in(&session.resource);
+    let note = Note::new(
+        "Normal",
+        if reason.is_empty() { "Unsuspended" } else { "Suspended" },
+        &format!("{what} {reason}"),
+    );
+    let (settings, now) = (Posting::default(), Clock::system().now());
+    let default = Some(session.cluster.default_namespace()).filter(|it| !it.is_empty());
+    let Some(event) = posting::compose(&note, &reference, &settings, default, now) else { return };
+    let resource = session::events();
+    let request = NewObject {
+        resource: &resource,
+        namespace: Some(&event.namespace),
+        payload: Bytes::from(event.body.to_string()),
+        backoffs: Some(&[]),
+    };
+    if let Err(error) = session.cluster.create(request).await {
+        tracing::warn!(target: "kopf.events", "The event about it could not be posted: {error}");
+    }
+}
+
+/// Requires the name of an object, or `--all` for a kind.
+fn one_or_all(target: &str, all: bool) -> Result<(), Report> {
+    let is_kind = !target.contains('/');
+    if is_kind == all {
+        return Ok(());
+    }
+    let text = if is_kind { "a name or --all is required" } else { "--all is for a kind" };
+    let hint = "write KIND/NAME for one object, or KIND --all for all of them";
+    Err(Report::usage(text).with_hint(hint))
+}
+
+/// `kopf release`
+pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
+    one_or_all(&args.objects.target, args.all)?;
+    let finalizer = args.finalizer.clone().unwrap_or_else(|| Persistence::default().finalizer);
+    let prefix = args.prefix.as_deref().unwrap_or(PREFIX);
+    connected(async {
+        let session = Session::open(&args.objects).await?;
+        let mut count = 0_usize;
+        for object in &session.objects {
+            let patch = |body: &Value| repair::release(body, &finalizer, prefix);
+            if release_one(&session, object, patch, args.dry_run).await? {
+                let done = if args.dry_run { "would be released" } else { "released" };
+                print(&format!("{} {done}\n", session.shown(object)));
+                count += 1;
+            }
+        }
+        if count == 0 {
+            print(&format!("No object has the finalizer {finalizer} or annotations {prefix}/…\n"));
+        }
+        Ok(Exit::Success)
+    })
+}
+
+/// `kopf crds`
+pub(super) fn crds(args: &CrdsArgs) -> Result<Exit, Report> {
+    if args.name != "peering" {
+        let report = Report::usage(format!("there are no CRDs '{}'", args.name.escape_debug()));
+        return Err(report.with_hint("`kopf crds peering` prints those of peering"));
+    }
+    print(PEERING);
+    Ok(Exit::Success)
+}
+
+/// Runs a command that talks to a cluster. Only problems are logged.
+fn connected(work: impl Future<Output = Result<Exit, Report>>) -> Result<Exit, Report> {
+    let log = LogOptions::of_commands();
+    let _log = run::start_log(&log, &[], Clock::system())?;
+    run::on_runtime(&log, work)
+}
+
+async fn change(
+    session: &Session,
+    object: &Object,
+    patch: Value,
+    is_dry: bool,
+) -> Result<(), Report> {
+    if is_dry {
+        return Ok(());
+    }
+    session.cluster.patch(request(session.address(object), &patch)).await.map_err(report)?;
+    Ok(())
+}
+
+/// Releases one object; returns whether there was something to release.
+async fn release_one(
+    session: &Session,
+    object: &Object,
+    patch: impl Fn(&Value) -> Option<Value>,
+    is_dry: bool,
+) -> Result<bool, Report> {
+    let address = session.address(object);
+    let mut change = patch(object.body());
+    let is_held = change.is_some();
+    for attempt in 1.. {
+        let Some(merge) = change.filter(|_| !is_dry) else { break };
+        match session.cluster.patch(request(address, &merge)).await {
+            // Without its last finalizer, it is gone.
+            Ok(_) => break,
+            Err(error) if error.class == ErrorClass::Missing => break,
+            Err(error) if error.class == ErrorClass::Conflict && attempt < CONFLICTS_MAX => {
+                let latest = session.cluster.get(address).await.map_err(report)?;
+                change = patch(latest.body());
+            }
+            Err(error) => return Err(report(error)),
+        }
+    }
+    Ok(is_held)
+}
+
+fn request<'a>(address: Address<'a>, patch: &Value) -> PatchRequest<'a> {
+    PatchRequest {
+        resource: address.resource,
+        namespace: address.namespace,
+        name: address.name,
+        subresource: None,
+        kind: PatchKind::Merge,
+        payload: Bytes::from(patch.to_string()),
+        interrupt: None,
+    }
+}
+
+fn table(session: &Session, all: &[(&Object, Vec<HandlerState>)]) -> String {
+    let mut rows =
+        vec![["OBJECT", "HANDLER", "STATE", "ATTEMPTS", "NEXT", "MESSAGE"].map(String::from)];
+    let now = Clock::system().now();
+    for (object, states) in all {
+        rows.extend(states.iter().map(|state| row(session.shown(object), state, now)));
+        rows.extend(repair::suspended(object.body()).map(|reason| {
+            let [all, none] = ["*", "-"].map(str::to_owned);
+            let state = "suspended".to_owned();
+            [session.shown(object), all, state, none.clone(), none, plain(reason)]
+        }));
+    }
+    let failing = |wanted: Progress| {
+        all.iter().filter(|(_, states)| states.iter().any(|it| it.state == wanted)).count()
+    };
+    let counts = format!(
+        "{} objects: {} failed, {} retrying\n",
+        all.len(),
+        failing(Progress::Failed),
+        failing(Progress::Retrying)
+    );
+    if rows.len() == 1 {
+        return counts;
+    }
+    let width = |column: usize| {
+        rows.iter().filter_map(|it| it.get(column)).map(|it| it.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..5).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        for (cell, width) in row.iter().zip(&widths) {
+            let _always_fits = write!(text, "{cell:width$}  ");
+        }
+        text.push_str(row.last().map(String::as_str).unwrap_or_default());
+        text.push('\n');
+    }
+    text.push_str(&counts);
+    text
+}
+
+fn row(object: String, state: &HandlerState, now: Timestamp) -> [String; 6] {
+    let name = match state.state {
+        Progress::Waiting => "waiting",
+        Progress::Retrying => "retrying",
+        Progress::Failed => "failed",
+    };
+    let seconds = state.time.as_deref().and_then(|it| repair::seconds_until(it, now));
+    let next = match (state.state, seconds) {
+        (Progress::Failed, _) => "-".to_owned(),
+        (_, Some(seconds)) if seconds > 0 => format!("in {seconds} s"),
+        (_, _) => "due".to_owned(),
+    };
+    let attempts = state.attempts.map_or_else(|| "-".to_owned(), |it| it.to_string());
+    // Messages are those of scripts: they must not move the cursor or forge rows.
+    let plain =
+        |text: &str| text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    let message = plain(state.message.as_deref().unwrap_or_default());
+    [object, plain(&state.handler), name.to_owned(), attempts, next, message]
+}
+
+/// Returns a message of a script, which must not move the cursor or forge rows.
+fn plain(text: &str) -> String {
+    text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
+}
+
+fn listed(session: &Session, all: &[(&Object, Vec<HandlerState>)]) -> Value {
+    let objects = all.iter().map(|(object, states)| {
+        let header = object.header();
+        let suspended = repair::suspended(object.body());
+        json!({
+            "namespace": header.namespace,
+            "name": header.name,
+            "suspended": suspended,
+            "handlers": states,
+        })
+    });
+    json!({ "resource": session.resource.to_string(), "objects": objects.collect::<Value>() })
+}
+
+/// Prints to stdout. A closed stdout is ignored.
+fn print(text: &str) {
+    let _closed = std::io::stdout().write_all(text.as_bytes());
+}

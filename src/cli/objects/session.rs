@@ -1,0 +1,158 @@
+//! The connection of the commands about objects, and how they find the objects.
+
+use std::sync::Arc;
+
+use super::args::ObjectArgs;
+use crate::cli::{options, report::Report, run};
+use crate::logic::{
+    access::kube::{Known, ResourceRef},
+    handlers::selector::Selector,
+    object::{Object, resource::Resource},
+};
+use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter};
+use crate::reactor::Connecting;
+use crate::settings::Settings;
+use crate::telemetry::Health;
+
+/// A connected command with its objects.
+pub(super) struct Session {
+    pub(super) cluster: Arc<dyn Cluster>,
+    pub(super) resource: Resource,
+    /// The objects, in the order of the server.
+    pub(super) objects: Vec<Object>,
+}
+
+/// The target as typed: a kind, and perhaps a name.
+#[derive(Debug, PartialEq)]
+pub(super) struct Target<'a> {
+    pub(super) kind: &'a str,
+    pub(super) name: Option<&'a str>,
+}
+
+impl<'a> Target<'a> {
+    /// Reads `KIND` or `KIND/NAME`.
+    pub(super) fn of(text: &'a str) -> Result<Self, Report> {
+        let (kind, name) = match text.split_once('/') {
+            None => (text, None),
+            Some((kind, name)) => (kind, Some(name)),
+        };
+        let is_wrong = |it: &str| it.is_empty() || it.contains(['/', ' ']);
+        if is_wrong(kind) || name.is_some_and(is_wrong) {
+            let report = Report::usage(format!("'{}' is not an object", text.escape_debug()));
+            return Err(report.with_hint("write KIND or KIND/NAME, such as kopfexamples/my-object"));
+        }
+        Ok(Target { kind, name })
+    }
+}
+
+impl Session {
+    /// Connects, and reads the objects.
+    pub(super) async fn open(args: &ObjectArgs) -> Result<Self, Report> {
+        let target = Target::of(&args.target)?;
+        let wanted = Selector::of_text(target.kind).map_err(|it| Report::usage(it.to_string()))?;
+        let connect = run::connect(
+            options::overrides(args.cluster.clone()),
+            None,
+            Health::default(),
+            Clock::system(),
+        );
+        let mut settings = Settings::default();
+        // A person waits for the answer.
+        settings.networking.error_backoffs = Vec::new();
+        let cluster = connect(Connecting { settings, login: None }).await.map_err(report)?;
+        let resource = resource(&*cluster, wanted).await?;
+        let objects = objects(&*cluster, &resource, args, target.name).await?;
+        Ok(Session { cluster, resource, objects })
+    }
+
+    /// Returns the object as people write it: `kopfexamples/NAME`, with the namespace if there is one.
+    pub(super) fn shown(&self, object: &Object) -> String {
+        let header = object.header();
+        let name = header.name.as_deref().unwrap_or_default();
+        let place = header.namespace.as_deref().map(|it| format!(" -n {it}")).unwrap_or_default();
+        format!("{}/{name}{place}", self.resource.plural)
+    }
+
+    /// Returns the address of an object.
+    pub(super) fn address<'a>(&'a self, object: &'a Object) -> Address<'a> {
+        let header = object.header();
+        Address {
+            resource: &self.resource,
+            namespace: header.namespace.as_deref(),
+            name: header.name.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+async fn resource(cluster: &dyn Cluster, wanted: Selector) -> Result<Resource, Report> {
+    let discovered = cluster.discover(&GroupFilter::All).await.map_err(report)?;
+    let mut known = Known::default();
+    known.learn(None, discovered.resources);
+    let wanted = ResourceRef::Selector(wanted);
+    match known.find(&wanted) {
+        Some(Ok(resource)) => Ok(Resource::clone(&resource)),
+        Some(Err(unresolved)) => Err(Report::failure(unresolved.message(&wanted))),
+        None => Err(Report::failure(format!("the cluster has no resource {wanted}"))),
+    }
+}
+
+async fn objects(
+    cluster: &dyn Cluster,
+    resource: &Resource,
+    args: &ObjectArgs,
+    name: Option<&str>,
+) -> Result<Vec<Object>, Report> {
+    let own = args.namespace.as_deref().unwrap_or_else(|| cluster.default_namespace());
+    let namespace = (resource.namespaced && !args.all_namespaces).then_some(own);
+    let Some(name) = name else {
+        return cluster.list(resource, namespace).await.map_err(report);
+    };
+    if resource.namespaced && args.all_namespaces {
+        let report = Report::usage("-A cannot be used with the name of an object");
+        return Err(report.with_hint("name its namespace with -n"));
+    }
+    match cluster.get(Address { resource, namespace, name }).await {
+        Ok(object) => Ok(vec![object]),
+        Err(error) if error.class == ErrorClass::Missing => {
+            let place = namespace.map(|it| format!(" in the namespace '{it}'")).unwrap_or_default();
+            let text = format!("{}/{name} does not exist{place}", resource.plural);
+            Err(Report::failure(text).with_hint("name another namespace with -n"))
+        }
+        Err(error) => Err(report(error)),
+    }
+}
+
+/// Returns the resource of events.
+pub(super) fn events() -> Resource {
+    Resource {
+        version: "v1".into(),
+        plural: "events".into(),
+        kind: "Event".into(),
+        namespaced: true,
+        ..Resource::default()
+    }
+}
+
+/// Returns the report of a failed request.
+pub(super) fn report(error: ApiError) -> Report {
+    let report = Report::failure(error.message);
+    match error.hint {
+        Some(hint) => report.with_hint(hint),
+        None => report,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Target;
+
+    #[test]
+    fn a_target_is_a_kind_or_one_object() {
+        let of = |text| Target::of(text).map(|it| (it.kind, it.name)).map_err(|it| it.message);
+        assert_eq!(of("kex"), Ok(("kex", None)));
+        assert_eq!(of("databases.example.com/a"), Ok(("databases.example.com", Some("a"))));
+        for wrong in ["", "/", "kex/", "/a", "a/b/c", "a b", "kex/a b\u{1b}"] {
+            assert!(of(wrong).is_err_and(|it| it.ends_with("is not an object")), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Arguments of several commands, as typed.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+/// A help text that rustdoc would interpret as Markdown.
+pub(super) const OUTPUT_HELP: &str = "Output format: json for programs; default: for people";
+
+/// The options of commands that use a cluster, with the names that kubectl has.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct ClusterArgs {
+    /// Use this kubeconfig; default: KUBECONFIG, ~/.kube/config, or the service account of the pod
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Use this context of the kubeconfig; default: its current context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Act as this user, such as system:serviceaccount:NAMESPACE:NAME
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+    /// Act as a member of this group; needs --as; repeatable
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user", action = ArgAction::Append)]
+    pub groups: Vec<String>,
+}
+
+/// An output format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}

@@ -1,0 +1,324 @@
+//! The handlers of objects that have failed and not succeeded since: for metrics, and for Kubernetes events about them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::{
+    sync::Notify,
+    time::{self, Instant},
+};
+
+use crate::logic::{background::failures::FailureEvent, object::ObjectRef};
+
+/// Maximum number of failures that are kept; further ones are only logged. About 10 MiB.
+pub const FAILURES_MAX: usize = 20_000;
+
+/// The failures of one operator. Clones share them.
+#[derive(Clone, Default)]
+pub struct Failures(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    table: Mutex<Table>,
+    /// The number of entries, so that a success costs nothing while nothing fails.
+    count: AtomicUsize,
+    is_new: Notify,
+}
+
+#[derive(Default)]
+struct Table {
+    /// By object and handler.
+    entries: BTreeMap<Key, Entry>,
+    /// The entries whose events are to be posted, by time.
+    due: BTreeSet<(Instant, Key)>,
+}
+
+/// The uid of the object and the id of the handler.
+type Key = (Arc<str>, Arc<str>);
+
+struct Entry {
+    event: FailureEvent,
+    is_change: bool,
+    /// The first failure in a row.
+    since: Instant,
+    /// When to post the event; `None` if the last failure is posted.
+    due: Option<Instant>,
+    /// Not before this time, because the event was posted recently.
+    rested: Option<Instant>,
+    posts: u32,
+}
+
+/// A failed attempt.
+#[derive(Clone, Debug)]
+pub struct FailureReport {
+    /// The object.
+    pub about: Arc<ObjectRef>,
+    /// The id of the handler.
+    pub handler: Arc<str>,
+    /// It handles changes: it fails no more once the change is settled.
+    pub is_change: bool,
+    /// The operator will not try again.
+    pub gave_up: bool,
+    /// What happened.
+    pub text: String,
+}
+
+/// How many objects fail in one handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FailureCounts {
+    /// Objects whose handler will be retried.
+    pub retrying: i64,
+    /// Objects whose handler has failed permanently.
+    pub failed: i64,
+    /// How long the oldest of those that are retried has been failing.
+    pub oldest: Duration,
+}
+
+impl Failures {
+    /// Records a failed attempt.
+    pub fn note(&self, report: FailureReport, now: Timestamp) {
+        let key = (Arc::from(report.about.uid.as_str()), report.handler);
+        let at = Instant::now();
+        let mut table = self.lock();
+        let is_known = table.entries.contains_key(&key);
+        if !is_known && table.entries.len() >= FAILURES_MAX {
+            return;
+        }
+        let entry = table.entries.entry(key.clone()).or_insert_with(|| Entry {
+            event: FailureEvent::new(report.about, &key.1, now),
+            is_change: report.is_change,
+            since: at,
+            due: None,
+            rested: None,
+            posts: 0,
+        });
+        if entry.event.failed(report.text, report.gave_up, now) {
+            // Another event: it is news.
+            (entry.rested, entry.posts) = (None, 0);
+        }
+        let due = entry.rested.filter(|it| *it > at).unwrap_or(at);
+        let before = entry.due;
+        // An event that is due already keeps its turn.
+        let due = before.map_or(due, |it| it.min(due));
+        entry.due = Some(due);
+        if let Some(before) = before {
+            table.due.remove(&(before, key.clone()));
+        }
+        table.due.insert((due, key));
+        self.0.count.store(table.entries.len(), Ordering::Relaxed);
+        self.0.is_new.notify_one();
+    }
+
+    /// Records permanent failures that an earlier process has stored on an object. No event is posted about them.
+    pub fn recall<'a>(
+        &self,
+        about: impl FnOnce() -> Arc<ObjectRef>,
+        (uid, handlers): (&str, impl Iterator<Item = &'a str>),
+        now: Timestamp,
+    ) {
+        let mut table = self.lock();
+        let uid = Arc::<str>::from(uid);
+        let keys = handlers.map(|it| (Arc::clone(&uid), Arc::<str>::from(it)));
+        let mut new = keys.filter(|it| !table.entries.contains_key(it)).collect::<Vec<_>>();
+        new.truncate(FAILURES_MAX.saturating_sub(table.entries.len()));
+        if new.is_empty() {
+            return;
+        }
+        let about = about();
+        for key in new {
+            let mut event = FailureEvent::new(Arc::clone(&about), &key.1, now);
+            event.failed(String::new(), true, now);
+            let (since, due, rested) = (Instant::now(), None, None);
+            table
+                .entries
+                .insert(key, Entry { event, is_change: true, since, due, rested, posts: 0 });
+        }
+        self.0.count.store(table.entries.len(), Ordering::Relaxed);
+    }
+
+    /// Returns whether nothing fails.
+    pub fn is_empty(&self) -> bool {
+        self.0.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Records a success.
+    pub fn succeeded(&self, uid: &str, handler: &str) {
+        self.remove_of(uid, |id, _| id == handler);
+    }
+
+    /// Records that a change of an object is settled: handlers that wait for a retry are not called any more.
+    pub fn settled(&self, uid: &str) {
+        self.remove_of(uid, |_, it| it.is_change && !it.event.gave_up());
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.remove_of(uid, |_, _| true);
+    }
+
+    /// Forgets all handlers except these. Sub-handlers stay with their topmost parent.
+    pub fn keep_handlers(&self, is_known: impl Fn(&str) -> bool) {
+        let mut table = self.lock();
+        let gone = table.entries.keys().filter(|(_, id)| !is_known(top(id)));
+        let gone: Vec<_> = gone.cloned().collect();
+        self.remove(&mut table, &gone);
+    }
+
+    /// Returns the numbers by handler; those of sub-handlers count for the topmost parent.
+    pub fn counts(&self, now: Instant) -> BTreeMap<String, FailureCounts> {
+        let mut counts = BTreeMap::<_, FailureCounts>::new();
+        for ((_, id), entry) in &self.lock().entries {
+            let of = counts.entry(top(id).to_owned()).or_default();
+            if entry.event.gave_up() {
+                of.failed += 1;
+            } else {
+                of.retrying += 1;
+                of.oldest = of.oldest.max(now.saturating_duration_since(entry.since));
+            }
+        }
+        counts
+    }
+
+    /// Waits until an event is due, and returns it with its handler.
+    pub async fn next_event(&self) -> (Arc<str>, FailureEvent) {
+        loop {
+            let next = self.take_due(Instant::now());
+            match next {
+                Ok(event) => return event,
+                Err(Some(later)) => {
+                    tokio::select! {
+                        biased; // what is due comes first
+                        () = time::sleep_until(later) => {}
+                        () = self.0.is_new.notified() => {}
+                    }
+                }
+                Err(None) => self.0.is_new.notified().await,
+            }
+        }
+    }
+
+    /// Takes the next event that is due, or else returns the time of the next one.
+    fn take_due(&self, now: Instant) -> Result<(Arc<str>, FailureEvent), Option<Instant>> {
+        let mut table = self.lock();
+        let (due, key) = table.due.first().cloned().ok_or(None)?;
+        if due > now {
+            return Err(Some(due));
+        }
+        table.due.pop_first();
+        let entry = table.entries.get_mut(&key).ok_or(Some(now))?;
+        entry.due = None;
+        entry.rested = Some(now + FailureEvent::pause(entry.posts));
+        entry.posts = entry.posts.saturating_add(1);
+        let event = entry.event.clone();
+        entry.event.is_posted = true;
+        Ok((key.1, event))
+    }
+
+    /// Records that an event could not be posted, or does not exist any more: the next one is created anew.
+    pub fn not_posted(&self, uid: &str, handler: &str) {
+        let mut table = self.lock();
+        let entry = table.entries.get_mut(&(Arc::from(uid), Arc::from(handler)));
+        if let Some(entry) = entry {
+            entry.event.is_posted = false;
+        }
+    }
+
+    fn remove_of(&self, uid: &str, is_it: impl Fn(&str, &Entry) -> bool) {
+        if self.is_empty() {
+            return;
+        }
+        let mut table = self.lock();
+        let first = (Arc::from(uid), Arc::from(""));
+        let of_object = table.entries.range(first..).take_while(|((it, _), _)| &**it == uid);
+        let gone = of_object.filter(|((_, id), entry)| is_it(id, entry)).map(|(key, _)| key);
+        let gone: Vec<_> = gone.cloned().collect();
+        self.remove(&mut table, &gone);
+    }
+
+    fn remove(&self, table: &mut Table, keys: &[Key]) {
+        for key in keys {
+            let due = table.entries.remove(key).and_then(|it| it.due);
+            due.map(|it| table.due.remove(&(it, key.clone())));
+        }
+        self.0.count.store(table.entries.len(), Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock()
+    }
+}
+
+/// Returns the id of the topmost parent: ids of sub-handlers begin with it.
+fn top(id: &str) -> &str {
+    id.split('/').next().unwrap_or(id)
+}
+
+impl fmt::Debug for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failures", self.0.count.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FAILURES_MAX, FailureReport, Failures, Instant};
+    use crate::logic::object::ObjectRef;
+    use jiff::Timestamp;
+    use std::{sync::Arc, time::Duration};
+    use tokio::time;
+
+    fn report(uid: &str, handler: &str, gave_up: bool) -> FailureReport {
+        FailureReport {
+            about: Arc::new(ObjectRef { uid: uid.into(), ..ObjectRef::default() }),
+            handler: handler.into(),
+            is_change: true,
+            gave_up,
+            text: "no".into(),
+        }
+    }
+
+    fn counts(failures: &Failures) -> Vec<(String, i64, i64, u64)> {
+        let counts = failures.counts(Instant::now()).into_iter();
+        counts.map(|(id, it)| (id, it.retrying, it.failed, it.oldest.as_secs())).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn objects_count_by_handler_until_they_succeed_or_are_gone() {
+        let (failures, now) = (Failures::default(), Timestamp::UNIX_EPOCH);
+        failures.note(report("a", "create_fn", false), now);
+        time::advance(Duration::from_secs(9)).await;
+        failures.note(report("a", "create_fn", false), now);
+        failures.note(report("b", "create_fn/sub", true), now);
+        failures.note(report("b", "other", false), now);
+        let found =
+            |name: &str, retrying, failed, oldest| (name.to_owned(), retrying, failed, oldest);
+        assert_eq!(counts(&failures), [found("create_fn", 1, 1, 9), found("other", 1, 0, 0)]);
+        failures.succeeded("a", "create_fn");
+        failures.settled("b");
+        assert_eq!(counts(&failures), [found("create_fn", 0, 1, 0)]);
+        failures.keep_handlers(|it| it == "create_fn");
+        assert_eq!(counts(&failures).len(), 1);
+        failures.forget("b");
+        assert_eq!(counts(&failures), []);
+        assert_eq!(failures.take_due(Instant::now()).unwrap_err(), None, "no event is left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_number_of_failures_is_limited() {
+        let failures = Failures::default();
+        for number in 0..=FAILURES_MAX {
+            failures.note(report(&number.to_string(), "x", false), Timestamp::UNIX_EPOCH);
+        }
+        let max = i64::try_from(FAILURES_MAX).expect("small");
+        assert_eq!(counts(&failures), [("x".to_owned(), max, 0, 0)]);
+    }
+}
