@@ -402,8 +402,9 @@ impl Sender<'_> {
     /// Returns the records of the change.
     fn own(&self, delivery: &mut Delivery) -> Map<String, Value> {
         let Delivery { settling, attempts, .. } = delivery;
-        let body = self.object.body();
-        settling.as_ref().map(|it| it.own(self.serving, body, attempts)).unwrap_or_default()
+        // Most cycles record nothing, and need no body: those that follow our own patches.
+        let Some(settling) = settling else { return Map::new() };
+        settling.own(self.serving, self.object.body(), attempts)
     }
 
     /// Removes the annotation that has only triggered an event.
