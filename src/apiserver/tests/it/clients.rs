@@ -18,7 +18,7 @@ use kube::{
     runtime::{WatchStreamExt as _, watcher, watcher::Event},
 };
 use serde_json::json;
-use tokio::process::Command;
+use tokio::{process::Command, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{client, differential::variable, say};
@@ -180,12 +180,13 @@ async fn clients_of_python_work_on_the_embedded_server() {
     let mut config = kubeconfig::Kubeconfig::at(&file).expect("a writable file");
     config.write(&listener.url()).expect("a writable file");
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(listener.serve(server, stop.clone()));
+    let mut serving = JoinSet::new();
+    serving.spawn(listener.serve(server, stop.clone()));
     let mut command = Command::new(python);
     let output = command.args(["-c", PYTHON]).arg(config.path()).kill_on_drop(true).output().await;
     let output = output.expect("a Python");
     stop.cancel();
-    serving.await.expect("no panic");
+    serving.join_all().await;
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "both\n", "{errors}");
 }
