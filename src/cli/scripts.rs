@@ -91,7 +91,7 @@ impl Read {
     /// Returns what guards the scripts in `ConfigMap`s, if the options want that.
     pub(super) fn guard(&self, options: &RunOptions) -> Option<MapGuard> {
         let maps = self.maps.as_ref().filter(|_| options.scripts.guard)?;
-        Some(MapGuard::new(maps, terms(options)))
+        Some(MapGuard::new(maps.guarded(), terms(options)))
     }
 
     /// Loads the scripts that were read.

@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Map, MapOption, Maps};
-use crate::logic::{
-    admission::guard::{Guarded, GuardedMaps},
-    change::registry::Registry,
-    object::Object,
-};
+use super::content::Map;
+use crate::logic::{admission::guard::Guarded, change::registry::Registry, object::Object};
 use crate::ports::{BoxFuture, ScriptGuard};
-use crate::scripting::{Modules, ScriptHost, Source, Terms};
+use crate::scripting::{ScriptHost, Terms};
 
 /// Guards the maps of one operator.
 pub struct MapGuard {
@@ -19,15 +15,8 @@ pub struct MapGuard {
 
 impl MapGuard {
     /// Guards these maps. Their scripts are loaded with these terms.
-    pub fn new(maps: &Maps, terms: Terms) -> Self {
-        let guarded = maps.wanted.iter().map(|it| Guarded {
-            namespace: it.namespace.clone(),
-            maps: match &it.option {
-                MapOption::Named { name, .. } => GuardedMaps::Named(name.clone()),
-                MapOption::Labelled(labels) => GuardedMaps::Labelled(labels.clone()),
-            },
-        });
-        MapGuard { terms, guarded: guarded.collect() }
+    pub fn new(guarded: Vec<Guarded>, terms: Terms) -> Self {
+        MapGuard { terms, guarded }
     }
 }
 
@@ -51,22 +40,5 @@ impl ScriptGuard for MapGuard {
             })?;
             Registry::new(prepared.handlers).map(drop).map_err(|it| it.to_string())
         })
-    }
-}
-
-impl Map {
-    /// Returns the scripts, which can load all texts of the map as modules.
-    ///
-    /// # Errors
-    /// Fails if there are none, or if one is binary.
-    pub(super) fn sources(&self) -> Result<Vec<Source>, super::Error> {
-        let texts = || self.data.iter().map(|(key, text)| (key.into(), text.clone())).collect();
-        let scripts = self.scripts()?.into_iter();
-        let source = |(name, text): (String, &str)| Source {
-            name,
-            text: text.to_owned(),
-            modules: Modules::of_texts(texts()),
-        };
-        Ok(scripts.map(source).collect())
     }
 }

@@ -18,7 +18,10 @@ mod option;
 use self::content::Map;
 pub use self::{guard::MapGuard, option::MapOption};
 use super::error::Error;
-use crate::logic::object::{reason::EventType, resource::Resource};
+use crate::logic::{
+    admission::guard::{Guarded, GuardedMaps},
+    object::{reason::EventType, resource::Resource},
+};
 use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
 use crate::scripting::Source;
 use crate::settings::Settings;
@@ -136,6 +139,18 @@ impl Maps {
             scripts.extend(map.sources()?);
         }
         Ok(scripts)
+    }
+
+    /// Returns which maps are requested.
+    pub fn guarded(&self) -> Vec<Guarded> {
+        let guarded = self.wanted.iter().map(|it| Guarded {
+            namespace: it.namespace.clone(),
+            maps: match &it.option {
+                MapOption::Named { name, .. } => GuardedMaps::Named(name.clone()),
+                MapOption::Labelled(labels) => GuardedMaps::Labelled(labels.clone()),
+            },
+        });
+        guarded.collect()
     }
 
     /// Waits for a change. Cancel-safe.

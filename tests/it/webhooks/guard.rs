@@ -67,7 +67,7 @@ fn refuses_broken_edits(
             |name: &str| MapOption::Named { namespace: Some("ops".into()), name: name.into() };
         let maps = Maps::open(&cluster, &[named("scripts"), named("labelled")], &settings).await;
         let maps = maps.map_err(|it| it.to_string()).expect("the maps");
-        let guard = MapGuard::new(&maps, Terms::of(Placement::CurrentRuntime, &settings));
+        let guard = MapGuard::new(maps.guarded(), Terms::of(Placement::CurrentRuntime, &settings));
         let webhooks = Arc::new(Guarded(local.clone(), GuardedWebhooks(Arc::new(guard))));
         let running = Running::start(Operator {
             webhooks: Some(webhooks),
