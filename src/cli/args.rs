@@ -98,6 +98,7 @@ const COLOR_HELP: &str =
 
 const CONFIGMAP_HELP: &str =
     "Read scripts from this ConfigMap through the API, in addition to PATHS if given; repeatable";
+const GUARD_HELP: &str = "Refuse edits of these ConfigMaps whose scripts do not load, with a webhook; needs --webhook-service or --webhook-url";
 const CONFIGMAP_SELECTOR_HELP: &str = "Read scripts from all ConfigMaps with these labels in the operator's namespace, such as app=scripts; repeatable";
 
 const ALLOW_NET_HELP: &str = "Allow scripts to connect to these hosts, such as api.example.com:443,*.example.org:443,[::1]:*; repeatable";
@@ -185,6 +186,9 @@ pub struct RunArgs {
         help_heading = "Scripts"
     )]
     pub configmap_selectors: Vec<String>,
+    /// Guards the `ConfigMaps` with scripts
+    #[arg(long, help = GUARD_HELP, help_heading = "Scripts")]
+    pub guard_configmaps: bool,
     /// The permissions of scripts.
     #[command(flatten)]
     pub grants: GrantArgs,

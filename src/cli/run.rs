@@ -32,7 +32,7 @@ use crate::scripting::Terms;
 use crate::settings::Settings;
 use crate::sources::reload::{self, ReloadReport, Reloading};
 use crate::telemetry::Health;
-use crate::webhooks::HttpsWebhooks;
+use crate::webhooks::{GuardedWebhooks, HttpsWebhooks};
 
 /// Runs an operator. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
@@ -48,13 +48,17 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
             Some(_) = signals.next() => return Ok(Exit::Success),
             read = read.maps(options, None, clock) => read?,
         };
+        let webhooks: Arc<dyn WebhookServer> = match read.guard(options) {
+            Some(guard) => Arc::new(GuardedWebhooks(Arc::new(guard))),
+            None => Arc::new(HttpsWebhooks),
+        };
         let mut plan = load(read, options, scope, (clock, &health_server.health)).await?;
         let (connected, cluster) = oneshot::channel();
         plan.background =
             Some(Box::pin(Summary::new(options, &plan.first, &plan.identity).log(cluster)));
         let target = options.cluster.clone();
         let connect = connect(target, Some(connected), health_server.health.clone(), clock);
-        let plan = plan.with_webhooks(Arc::new(HttpsWebhooks));
+        let plan = plan.with_webhooks(webhooks);
         operate(plan, connect, health_server, signals).await
     })
 }

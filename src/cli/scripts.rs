@@ -7,7 +7,7 @@ use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{access::grants::Grants, change::registry::Registry, handlers::handler::Kind};
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
-use crate::sources::{self, Attempt, Files, Maps, Sources};
+use crate::sources::{self, Attempt, Files, MapGuard, Maps, Sources};
 
 /// Scripts that were read, but not loaded yet.
 pub(super) struct Read {
@@ -86,6 +86,12 @@ impl Read {
         self.scripts.extend(maps.read()?);
         self.maps = Some(maps);
         Ok(self)
+    }
+
+    /// Returns what guards the scripts in `ConfigMap`s, if the options want that.
+    pub(super) fn guard(&self, options: &RunOptions) -> Option<MapGuard> {
+        let maps = self.maps.as_ref().filter(|_| options.scripts.guard)?;
+        Some(MapGuard::new(maps.guarded(), terms(options)))
     }
 
     /// Loads the scripts that were read.

@@ -8,7 +8,10 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{BoxFuture, Clock, Cluster};
-use crate::logic::admission::{configuration::ClientConfig, review::ReviewError};
+use crate::logic::{
+    admission::{configuration::ClientConfig, guard::Guarded, review::ReviewError},
+    object::Object,
+};
 use crate::settings::Settings;
 use crate::telemetry::Health;
 
@@ -47,8 +50,22 @@ pub trait Reviewer: Send + Sync + 'static {
     fn review(&self, request: ReviewRequest) -> BoxFuture<'_, Result<Bytes, ReviewError>>;
 }
 
+/// Loads edited scripts before they are stored.
+pub trait ScriptGuard: Send + Sync + 'static {
+    /// Returns the `ConfigMap`s whose edits are loaded.
+    fn guarded(&self) -> Vec<Guarded>;
+
+    /// Returns why the scripts of a `ConfigMap` cannot be loaded, if so.
+    fn check(&self, map: Arc<Object>) -> BoxFuture<'_, Result<(), String>>;
+}
+
 /// Receives reviews from API servers: over the network, or within the process.
 pub trait WebhookServer: Send + Sync + 'static {
+    /// Returns what guards the scripts, if anything does.
+    fn guard(&self) -> Option<Arc<dyn ScriptGuard>> {
+        None
+    }
+
     /// Returns how the operator must be set up, or why the settings do not permit admission handlers.
     ///
     /// # Errors

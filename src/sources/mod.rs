@@ -29,7 +29,7 @@ pub use self::{
     files::Files,
     fingerprint::{Difference, Fingerprint},
     live::{Snapshot, Sources},
-    maps::{MapOption, Maps},
+    maps::{MapGuard, MapOption, Maps},
     paths::{DEFAULT_PATHS, read_all},
     problem::{Notice, Problem},
 };

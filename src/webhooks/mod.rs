@@ -13,4 +13,7 @@ mod secret;
 mod server;
 mod tls;
 
-pub use self::{local::LocalWebhooks, server::HttpsWebhooks};
+pub use self::{
+    local::LocalWebhooks,
+    server::{GuardedWebhooks, HttpsWebhooks},
+};

@@ -28,7 +28,7 @@ use crate::logic::admission::{
     configuration::{ClientConfig, Endpoint},
     server::{self, CertificatePlan, ServerPlan},
 };
-use crate::ports::{RunningServer, WebhookParts, WebhookServer, WebhookSetup};
+use crate::ports::{RunningServer, ScriptGuard, WebhookParts, WebhookServer, WebhookSetup};
 use crate::settings::Settings;
 
 /// Maximum number of connections; more wait in the queue of the operating system. Each API server needs a few.
@@ -46,6 +46,9 @@ const PROCESS_YEARS: u32 = 10;
 /// The pause before the next attempt when the system cannot accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Why scripts cannot be guarded.
+const UNREACHABLE: &str = "--guard-configmaps needs webhooks that API servers can reach: use --webhook-service or --webhook-url";
+
 type Client = Arc<watch::Sender<Option<ClientConfig>>>;
 
 /// The webhook server of `kopf run`.
@@ -60,6 +63,24 @@ impl WebhookServer for HttpsWebhooks {
 
     fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>> {
         Box::pin(start(parts))
+    }
+}
+
+/// The webhook server of `kopf run --guard-configmaps`.
+pub struct GuardedWebhooks(pub Arc<dyn ScriptGuard>);
+
+impl WebhookServer for GuardedWebhooks {
+    fn guard(&self) -> Option<Arc<dyn ScriptGuard>> {
+        Some(Arc::clone(&self.0))
+    }
+
+    fn setup(&self, settings: &Settings) -> Result<WebhookSetup, String> {
+        let setup = HttpsWebhooks.setup(settings).ok().filter(|it| it.managed.is_some());
+        setup.ok_or_else(|| UNREACHABLE.to_owned())
+    }
+
+    fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>> {
+        HttpsWebhooks.start(parts)
     }
 }
 

@@ -62,6 +62,7 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("webhook-url", Takes::Text),
     ("webhook-port", Takes::Number),
     ("no-reload", Takes::Flag),
+    ("guard-configmaps", Takes::Flag),
     ("reload-poll", Takes::Duration),
     ("from-configmap", Takes::Texts),
     ("from-configmap-selector", Takes::Texts),

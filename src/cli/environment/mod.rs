@@ -41,6 +41,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "LIVENESS_ENDPOINT",
             "HEALTH",
             "NO_RELOAD",
+            "GUARD_CONFIGMAPS",
             "RELOAD_POLL",
             "FROM_CONFIGMAP",
             "FROM_CONFIGMAP_SELECTOR",

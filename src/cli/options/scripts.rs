@@ -16,6 +16,8 @@ const POLL_MIN: Duration = Duration::from_millis(100);
 pub struct ScriptOptions {
     /// The scripts in `ConfigMap`s.
     pub maps: Vec<MapOption>,
+    /// Whether edits of these that do not load are refused.
+    pub guard: bool,
     /// Whether changes take effect.
     pub reload: bool,
     /// The interval of polling for changes of files, if set.
@@ -48,7 +50,13 @@ pub(super) fn scripts(
     }
     let stays = args.no_reload || variables.flag("NO_RELOAD")?;
     let stays = stays || file.flag("no-reload").unwrap_or(false);
-    Ok(ScriptOptions { maps, reload: !stays, poll: poll(args, variables, file)? })
+    let guard = args.guard_configmaps || variables.flag("GUARD_CONFIGMAPS")?;
+    let guard = guard || file.flag("guard-configmaps").unwrap_or(false);
+    if guard && maps.is_empty() {
+        return Err(Report::usage("--guard-configmaps: no ConfigMaps have scripts")
+            .with_hint("name them with --from-configmap or --from-configmap-selector"));
+    }
+    Ok(ScriptOptions { maps, guard, reload: !stays, poll: poll(args, variables, file)? })
 }
 
 fn poll(

@@ -17,7 +17,9 @@ use crate::cli::{
 };
 use crate::handling::choosing::Choices;
 use crate::logic::{
-    change::registry::Registry, discovery::served, handlers::handler::{Category, Handler},
+    change::registry::Registry,
+    discovery::served,
+    handlers::handler::{Category, Handler},
     object::resource::Resource,
 };
 use crate::scripting::Source;

@@ -22,7 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::reviewer::TARGET;
 use crate::logic::{
-    admission::configuration::{self, ClientConfig, Extent, Rule},
+    admission::{
+        configuration::{self, ClientConfig, Extent, Rule},
+        guard::{self, Guarded},
+    },
     handlers::{handler::Kind, selector::Restrictions},
     object::{Object, reason::EventType, resource::Resource},
 };
@@ -57,6 +60,8 @@ pub struct Wanted {
     pub rules: Vec<Rule>,
     /// The names of the CRDs whose objects handlers convert.
     pub conversions: BTreeSet<String>,
+    /// The `ConfigMap`s of scripts whose edits are checked.
+    pub guarded: Vec<Guarded>,
 }
 
 /// What happens to the webhooks when the operator ends.
@@ -394,11 +399,14 @@ impl<'a> Keeper<'a> {
 
     /// Returns what the object must contain; `None`: it is left as it is.
     fn webhooks(&self, wanted: &Wanted, extent: Extent) -> Option<Value> {
-        let Wanted { client, rules, conversions } = wanted;
+        let Wanted { client, rules, conversions, guarded } = wanted;
         match &self.part {
             Part::Reviews(kind) => {
-                let webhooks =
-                    configuration::webhooks(*kind, rules, (&self.parts.name, client), extent);
+                let place = (&*self.parts.name, client);
+                let mut webhooks = configuration::webhooks(*kind, rules, place, extent);
+                if *kind == Kind::Validate && extent == Extent::All {
+                    webhooks.extend(guard::webhooks(guarded, place));
+                }
                 Some(webhooks.into())
             }
             Part::Conversion(crd) => {

@@ -6,9 +6,11 @@
 
 mod configurations;
 mod converter;
+mod guarded;
 mod reviewer;
 
 pub use self::{
     configurations::{Configurations, Exit, Wanted},
+    guarded::GuardedReviewer,
     reviewer::{AdmissionHandlers, OperatorReviewer, RecallMemo},
 };

@@ -18,7 +18,7 @@ use crate::logic::{
 const TIMEOUT_MAX: u64 = 30;
 
 /// The label that names a namespace; API servers set it.
-const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
+pub(super) const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The characters of an id that stay as they are in a URL.
 const PLAIN: &AsciiSet =
@@ -192,7 +192,7 @@ fn object_selector(labels: &[(String, Criterion)]) -> Value {
 
 impl ClientConfig {
     /// Returns the `clientConfig` of the webhook of one handler, or of one CRD.
-    fn of(&self, id: &str) -> Value {
+    pub(super) fn of(&self, id: &str) -> Value {
         let mut config = Map::new();
         match &self.endpoint {
             Endpoint::Url(url) => {

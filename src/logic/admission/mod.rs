@@ -6,6 +6,7 @@
 pub mod certificates;
 pub mod configuration;
 pub mod conversion;
+pub mod guard;
 pub mod own_writes;
 pub mod response;
 pub mod review;

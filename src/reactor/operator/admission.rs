@@ -11,19 +11,20 @@ use tokio::{sync::watch, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::features::admission::{
-    AdmissionHandlers, Configurations, Exit, OperatorReviewer, Wanted,
+    AdmissionHandlers, Configurations, Exit, GuardedReviewer, OperatorReviewer, Wanted,
 };
 use crate::logic::{
     admission::{
         configuration::{ClientConfig, Rule},
         conversion,
+        guard::Guarded,
     },
     change::{registry::Registry, selection::Selected},
     handlers::handler::Category,
     object::resource::Resource,
     replicas::peering::Identity,
 };
-use crate::ports::{Cluster, RunningServer, WebhookParts, WebhookServer};
+use crate::ports::{Cluster, Reviewer, RunningServer, ScriptGuard, WebhookParts, WebhookServer};
 use crate::reactor::generation::shared::{OperatorContext, Shared};
 use crate::reactor::{generation::GenerationState, object::memory::Key, observer::Observer};
 use crate::settings::Settings;
@@ -48,6 +49,8 @@ struct Running {
     served: watch::Sender<Option<Served>>,
     /// The CRDs whose conversion webhook was written at least once; `None` if the user writes the configurations.
     settled: Option<watch::Receiver<BTreeSet<String>>>,
+    /// The `ConfigMap`s of scripts whose edits are checked.
+    guarded: Vec<Guarded>,
     configuring: JoinSet<()>,
     serving: JoinSet<()>,
     /// Ends the writing of configurations, and then the server: reviews are answered until nobody sends them.
@@ -60,6 +63,19 @@ struct Served {
     rules: Vec<Rule>,
     /// The names of the CRDs whose objects are converted.
     conversions: BTreeSet<String>,
+    guarded: Vec<Guarded>,
+}
+
+/// Returns what answers all reviews: those of handlers, and those of the guard if there is one.
+fn guarding(
+    reviewer: &Arc<OperatorReviewer>,
+    guard: Option<Arc<dyn ScriptGuard>>,
+) -> Arc<dyn Reviewer> {
+    let reviewer = Arc::clone(reviewer) as Arc<dyn Reviewer>;
+    match guard {
+        Some(guard) => Arc::new(GuardedReviewer { reviewer, guard }),
+        None => reviewer,
+    }
 }
 
 impl Admission {
@@ -77,7 +93,9 @@ impl Admission {
         operator: &OperatorContext,
         (settings, shared): (&Arc<Settings>, &Shared<'_>),
     ) -> Result<(), String> {
-        if self.running.is_some() || registry.selectors(&Category::WEBHOOKS).is_empty() {
+        let guard = self.server.as_ref().and_then(|it| it.guard());
+        let is_needed = guard.is_some() || !registry.selectors(&Category::WEBHOOKS).is_empty();
+        if self.running.is_some() || !is_needed {
             return Ok(());
         }
         let server = self.server.clone().ok_or(UNSUPPORTED)?;
@@ -93,8 +111,9 @@ impl Admission {
             handlers: Mutex::default(),
         });
         let stop = (CancellationToken::new(), CancellationToken::new());
+        let guarded = guard.as_ref().map(|it| it.guarded()).unwrap_or_default();
         let parts = WebhookParts {
-            reviewer: Arc::clone(&reviewer) as _,
+            reviewer: guarding(&reviewer, guard),
             settings: Arc::clone(settings),
             cluster: Arc::clone(shared.cluster),
             clock: operator.clock,
@@ -104,8 +123,15 @@ impl Admission {
         let RunningServer { serving, client } = server.start(parts).await?;
         let (served, received) = watch::channel(None);
         let (configuring, serving_tasks) = (JoinSet::new(), JoinSet::new());
-        let mut running =
-            Running { reviewer, served, settled: None, configuring, serving: serving_tasks, stop };
+        let mut running = Running {
+            reviewer,
+            served,
+            settled: None,
+            guarded,
+            configuring,
+            serving: serving_tasks,
+            stop,
+        };
         running.serving.spawn(serving);
         if let Some(name) = setup.managed {
             let (settled, noted) = watch::channel(BTreeSet::new());
@@ -135,7 +161,8 @@ impl Admission {
         let Some(running) = &self.running else { return };
         let resources = observer.admission();
         let rules = rules(&state.live.generation.registry, &resources);
-        let served = Some(Served { rules, conversions: conversion::crds(&resources).collect() });
+        let conversions = conversion::crds(&resources).collect();
+        let served = Some(Served { rules, conversions, guarded: running.guarded.clone() });
         running.reviewer.serve(AdmissionHandlers {
             live: Arc::clone(&state.live),
             execution: state.settings.execution.clone(),
@@ -208,8 +235,8 @@ async fn combine(
         let client = client.borrow().clone();
         // The first pass has not come yet, or the server is not ready.
         let next = client.zip(served).map(|(client, served)| {
-            let Served { rules, conversions } = served;
-            Wanted { client, rules, conversions }
+            let Served { rules, conversions, guarded } = served;
+            Wanted { client, rules, conversions, guarded }
         });
         wanted.send_if_modified(|before| {
             let is_new = *before != next;

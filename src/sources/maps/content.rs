@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde_json::Value;
 
 use crate::logic::object::Object;
+use crate::scripting::{Modules, Source};
 use crate::sources::{error::Error, paths};
 
 /// The scripts of one `ConfigMap`.
@@ -57,6 +58,21 @@ impl Map {
         let scripts: Vec<_> =
             scripts.map(|(key, text)| (format!("{shown}/{key}"), text.as_str())).collect();
         if scripts.is_empty() { Err(Error::EmptyMap(shown)) } else { Ok(scripts) }
+    }
+
+    /// Returns the scripts, which can load all texts of the map as modules.
+    ///
+    /// # Errors
+    /// Fails if there are none, or if one is binary.
+    pub(super) fn sources(&self) -> Result<Vec<Source>, Error> {
+        let texts = || self.data.iter().map(|(key, text)| (key.into(), text.clone())).collect();
+        let scripts = self.scripts()?.into_iter();
+        let source = |(name, text): (String, &str)| Source {
+            name,
+            text: text.to_owned(),
+            modules: Modules::of_texts(texts()),
+        };
+        Ok(scripts.map(source).collect())
     }
 }
 

@@ -12,14 +12,18 @@ use futures::{
 use tokio::time;
 
 mod content;
+mod guard;
 mod option;
 
 use self::content::Map;
-pub use self::option::MapOption;
+pub use self::{guard::MapGuard, option::MapOption};
 use super::error::Error;
-use crate::logic::object::{reason::EventType, resource::Resource};
+use crate::logic::{
+    admission::guard::{Guarded, GuardedMaps},
+    object::{reason::EventType, resource::Resource},
+};
 use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
-use crate::scripting::{Modules, Source};
+use crate::scripting::Source;
 use crate::settings::Settings;
 use crate::sources::Problem;
 use crate::telemetry::{Health, HealthState};
@@ -132,13 +136,21 @@ impl Maps {
         }
         let mut scripts = Vec::new();
         for map in maps.into_values() {
-            let texts = || map.data.iter().map(|(key, text)| (key.into(), text.clone())).collect();
-            for (name, text) in map.scripts()? {
-                let modules = Modules::of_texts(texts());
-                scripts.push(Source { name, text: text.to_owned(), modules });
-            }
+            scripts.extend(map.sources()?);
         }
         Ok(scripts)
+    }
+
+    /// Returns which maps are requested.
+    pub fn guarded(&self) -> Vec<Guarded> {
+        let guarded = self.wanted.iter().map(|it| Guarded {
+            namespace: it.namespace.clone(),
+            maps: match &it.option {
+                MapOption::Named { name, .. } => GuardedMaps::Named(name.clone()),
+                MapOption::Labelled(labels) => GuardedMaps::Labelled(labels.clone()),
+            },
+        });
+        guarded.collect()
     }
 
     /// Waits for a change. Cancel-safe.

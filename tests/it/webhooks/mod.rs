@@ -3,6 +3,7 @@
 mod configurations;
 mod conversions;
 mod examples;
+mod guard;
 mod https;
 mod reviews;
 
