@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-pub use super::shared_args::{ClusterArgs, OutputFormat};
+pub use super::shared_args::{ClusterArgs, GrantArgs, OutputFormat};
 
 use super::after_help::{
     CHECK_AFTER_HELP, COMPLETIONS_AFTER_HELP, DEV_AFTER_HELP, DOCS_AFTER_HELP, FREEZE_AFTER_HELP,
@@ -100,11 +100,6 @@ const CONFIGMAP_HELP: &str =
     "Read scripts from this ConfigMap through the API, in addition to PATHS if given; repeatable";
 const GUARD_HELP: &str = "Refuse edits of these ConfigMaps whose scripts do not load, with a webhook; needs --webhook-service or --webhook-url";
 const CONFIGMAP_SELECTOR_HELP: &str = "Read scripts from all ConfigMaps with these labels in the operator's namespace, such as app=scripts; repeatable";
-
-const ALLOW_NET_HELP: &str = "Allow scripts to connect to these hosts, such as api.example.com:443,*.example.org:443,[::1]:*; repeatable";
-const ALLOW_ENV_HELP: &str =
-    "Allow scripts to read these environment variables, such as MYAPP_TOKEN,PG*; repeatable";
-const ALLOW_READ_HELP: &str = "Allow scripts to read this file, or the files in this directory, such as /etc/myapp; repeatable";
 
 /// `kopf run`
 #[derive(Debug, Default, Args)]
@@ -210,21 +205,6 @@ pub struct RunArgs {
     /// How to log.
     #[command(flatten)]
     pub log: LogArgs,
-}
-
-/// The grants.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Permissions of scripts")]
-pub struct GrantArgs {
-    /// Hosts
-    #[arg(long, value_name = "HOST:PORT", help = ALLOW_NET_HELP, value_delimiter = ',', action = ArgAction::Append)]
-    pub allow_net: Vec<String>,
-    /// Variables
-    #[arg(long, value_name = "NAME", help = ALLOW_ENV_HELP, value_delimiter = ',', action = ArgAction::Append)]
-    pub allow_env: Vec<String>,
-    /// Files
-    #[arg(long, value_name = "PATH", help = ALLOW_READ_HELP, value_delimiter = ',', action = ArgAction::Append)]
-    pub allow_read: Vec<String>,
 }
 
 /// `kopf dev`

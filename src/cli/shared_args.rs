@@ -34,3 +34,23 @@ pub enum OutputFormat {
     /// For programs
     Json,
 }
+
+const ALLOW_NET_HELP: &str = "Allow scripts to connect to these hosts, such as api.example.com:443,*.example.org:443,[::1]:*; repeatable";
+const ALLOW_ENV_HELP: &str =
+    "Allow scripts to read these environment variables, such as MYAPP_TOKEN,PG*; repeatable";
+const ALLOW_READ_HELP: &str = "Allow scripts to read this file, or the files in this directory, such as /etc/myapp; repeatable";
+
+/// The grants.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Permissions of scripts")]
+pub struct GrantArgs {
+    /// Hosts
+    #[arg(long, value_name = "HOST:PORT", help = ALLOW_NET_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_net: Vec<String>,
+    /// Variables
+    #[arg(long, value_name = "NAME", help = ALLOW_ENV_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_env: Vec<String>,
+    /// Files
+    #[arg(long, value_name = "PATH", help = ALLOW_READ_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_read: Vec<String>,
+}
