@@ -99,6 +99,8 @@ impl Stage {
     fn ours(&self, script: &str) -> Operator {
         let args = ["--standalone", "--verbose", "-n", &self.0.name];
         let mut command = kopf(&self.0.kubeconfig(), &args);
+        // Kopf posts no events about failures.
+        command.arg("--set=posting.failures=false");
         Operator::start(command.arg(file("examples/migration").join(script)))
     }
 

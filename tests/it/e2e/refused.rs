@@ -14,9 +14,7 @@ async fn a_change_that_is_not_accepted_fails_its_handler_and_the_others_are_appl
         let script = file(&format!("tests/e2e/refused/handlers.{language}"));
         let operator = ours(&namespace, &script);
         namespace.apply_object().await;
-        operator
-            .until_says("Handler 'create_fn' failed with an exception and will try again")
-            .await;
+        operator.until_says("Handler 'create_fn' failed (attempt 1), retrying in").await;
         let record = "kopf.zalando.org/create_fn";
         let object = namespace
             .until_object(OBJECT, "the other changes are applied", |it| {
@@ -30,7 +28,7 @@ async fn a_change_that_is_not_accepted_fails_its_handler_and_the_others_are_appl
         assert_eq!([&condition["type"], &condition["message"]], ["Seen", "Seen"], "{object:#}");
         let ended = operator.stop().await;
         ended.assert_code(0);
-        let line = "failed with an exception and will try again in 1 seconds: a function of patch.fns was rejected: ";
+        let line = "retrying in 1 s: a function of patch.fns was rejected: ";
         assert!(ended.count(line) > 0, "{}", ended.output);
         let reason = "metadata.labels: Invalid value: \"no label at all!\"";
         assert!(ended.count(reason) > 0, "{}", ended.output);

@@ -85,7 +85,10 @@ impl Real {
 }
 
 fn launch(part: Part, server: &Namespace, script: &PathBuf) -> Operator {
+    // The words of Kopf, and no more events than Kopf posts: the same course is checked on the embedded server.
+    let quiet = ["--log-format=kopf", "--set=posting.failures=false"];
     let mut command = kopf(&server.kubeconfig(), &["--standalone", "--verbose"]);
+    command.args(quiet);
     if part.everywhere {
         command.arg("-A");
     } else {

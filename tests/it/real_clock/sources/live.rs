@@ -65,7 +65,7 @@ async fn a_start_up_handler_that_retries_for_ever_does_not_keep_the_next_edit_ou
         "ops/boot.lua",
         "kopf.on_startup({ id = 'boot' }, function() error('no database') end)",
     );
-    operator.until_says("Activity 'boot' failed with an exception and will try again in").await;
+    operator.until_says("Activity 'boot' failed (attempt 1), retrying in").await;
     desk.remove("ops/boot.lua");
     operator.until_says("The edit of ops/boot.lua (new) is superseded").await;
     desk.file("ops/a.lua", &script("second"));
