@@ -6,6 +6,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod admission;
 mod clients;
 mod conversions;
 mod cycles;
