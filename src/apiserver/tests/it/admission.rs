@@ -1,6 +1,7 @@
 //! What controllers and defaults of admission do over time. Requests alone are compared with the real server: `differential`.
 
 use kopf_apiserver::controllers::{self, Controllers};
+use tokio::task::JoinSet;
 
 use super::*;
 
@@ -11,9 +12,10 @@ const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
 
 /// Returns a whole cluster, with its controllers.
-fn cluster(builder: Builder) -> (Cluster, tokio::task::JoinHandle<()>) {
+fn cluster(builder: Builder) -> (Cluster, JoinSet<()>) {
     let server = builder.cluster(true).build();
-    let running = tokio::spawn(controllers::run(server.clone(), Controllers::ALL));
+    let mut running = JoinSet::new();
+    running.spawn(controllers::run(server.clone(), Controllers::ALL));
     (Cluster { client: client(&server), server, start: Instant::now() }, running)
 }
 
