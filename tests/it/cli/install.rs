@@ -180,7 +180,10 @@ fn generated_permissions_are_enough_for_a_new_operator() {
         let (code, _, problem) = own.kopf(&["init", ".", language], &[]);
         assert_eq!(code, 0, "{problem}");
         let unused = check_generated(&own, language);
-        // The tests cause no events.
+        // The tests cause no events, and have one operator.
+        let leases =
+            ["create", "get", "update"].map(|it| format!("{it} leases.coordination.k8s.io"));
+        let unused: Vec<_> = unused.into_iter().filter(|it| !leases.contains(it)).collect();
         assert_eq!(unused, ["create events.", "patch events."], "{language}");
     }
 }

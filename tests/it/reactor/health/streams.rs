@@ -117,7 +117,12 @@ fn the_numbers_are_counted() {
         let mut lines: Vec<_> =
             text.lines().filter(|it| !it.starts_with('#') && !it.contains("duration")).collect();
         lines.sort_unstable();
-        lines.join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION")
+        let text = lines.join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        let text = text.replace("handlers.rhai", "handlers.lua");
+        let (before, hash) = text.split_once("sha256=\"").expect("a hash");
+        let (hash, after) = hash.split_once('"').expect("an end");
+        assert_eq!(hash.len(), 64);
+        format!("{before}sha256=\"HASH\"{after}")
     });
     expect_test::expect![[r#"
         kopf_api_requests_total{verb="discover",result="200"} 2
@@ -125,15 +130,16 @@ fn the_numbers_are_counted() {
         kopf_api_requests_total{verb="patch",result="200"} 3
         kopf_api_requests_total{verb="watch",result="200"} 2
         kopf_build_info{version="VERSION"} 1
-        kopf_handler_calls_total{handler="create_fn",outcome="permanent"} 1
-        kopf_handler_calls_total{handler="create_fn",outcome="success"} 2
-        kopf_handler_calls_total{handler="login",outcome="success"} 1
-        kopf_handler_calls_total{handler="startup",outcome="success"} 1
-        kopf_objects_failed{handler="create_fn"} 1
+        kopf_handler_calls_total{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua",outcome="permanent"} 1
+        kopf_handler_calls_total{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua",outcome="success"} 2
+        kopf_handler_calls_total{handler="login",resource="",script="handlers.lua",outcome="success"} 1
+        kopf_handler_calls_total{handler="startup",resource="",script="handlers.lua",outcome="success"} 1
+        kopf_leader 1
+        kopf_objects_failed{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua"} 1
         kopf_objects_known 3
         kopf_objects_queued 0
-        kopf_objects_retrying{handler="create_fn"} 0
-        kopf_oldest_retry_seconds{handler="create_fn"} 0.0
+        kopf_objects_retrying{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua"} 0
+        kopf_oldest_retry_seconds{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua"} 0.0
         kopf_part_ready{part="login"} 1
         kopf_part_ready{part="startup"} 1
         kopf_part_ready{part="stream/kopfexamples.v1.kopf.dev cluster-wide"} 1
@@ -141,6 +147,12 @@ fn the_numbers_are_counted() {
         kopf_paused 0
         kopf_script_generation 0
         kopf_script_generation_timestamp_seconds 0.0
-        kopf_stream_listings_total{resource="kopfexamples.v1.kopf.dev"} 1"#]]
+        kopf_script_info{script="handlers.lua",sha256="HASH"} 1
+        kopf_stream_listings_total{resource="kopfexamples.v1.kopf.dev"} 1
+        rest_client_requests_total{code="200",method="GET",host="there"} 6
+        rest_client_requests_total{code="200",method="PATCH",host="there"} 3
+        workqueue_adds_total{name="kopfexamples.v1.kopf.dev"} 6
+        workqueue_depth{name="kopfexamples.v1.kopf.dev"} 0
+        workqueue_retries_total{name="kopfexamples.v1.kopf.dev"} 0"#]]
     .assert_eq(&told);
 }

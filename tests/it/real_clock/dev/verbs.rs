@@ -5,6 +5,7 @@ use std::process::Output;
 use tokio::process::Command;
 
 use super::{Desk, OBJECT};
+use crate::e2e::operator::Operator;
 
 const LUA: &str = "
 kopf.on_create('kopfexamples', { id = 'made' }, function(ctx)
@@ -151,4 +152,122 @@ async fn the_crd_and_the_object_next_to_the_scripts_are_used_and_the_end_is_anno
     ended.assert_code(0);
     ended.assert_count("serving a permissive one", 0);
     ended.assert_count("Stopped.", 1);
+}
+
+/// Messages and names of handlers that would forge lines, or erase some from a terminal.
+const HOSTILE: &str = r#"
+kopf.on_create('kopfexamples', { id = 'made' }, function(ctx)
+    kopf.fail("broken\n[2026-01-01 00:00:00,000] objects    [ERROR   ] forged\r\27[2J\27]0;title\7\u{9b}2J")
+end)
+"#;
+
+/// Whether a terminal would do something else with a text than to show it.
+fn moves_the_cursor(text: &str) -> bool {
+    text.chars().any(|it| it.is_control() && !matches!(it, '\n' | '\t'))
+}
+
+#[tokio::test]
+async fn messages_of_scripts_neither_forge_lines_nor_move_the_cursor() {
+    let desk = Desk::new("verbs-hostile");
+    desk.file("handlers.lua", HOSTILE);
+    desk.file("object.yaml", OBJECT);
+    let operator = desk.start("handlers.lua --apply object.yaml").await;
+    operator.until_says("'made' failed permanently").await;
+    for args in [
+        "status kopfexamples",
+        "status kopfexamples -o json",
+        "retry kopfexamples/one",
+        "suspend kopfexamples/one --message \u{1b}[2J",
+        "status kopfexamples/one",
+        "unsuspend kopfexamples --all",
+        "release kopfexamples/one --dry-run",
+    ] {
+        let text = fine(&desk, args).await;
+        assert!(!moves_the_cursor(&text) && !text.is_empty(), "{args}: {text:?}");
+        assert!(text.lines().all(|it| !it.starts_with("[2026-01-01")), "{args}: {text}");
+    }
+    for args in [
+        "status \u{1b}[2Jx",
+        "status kopfexamples/\u{9b}2J",
+        "status x -n \u{1b}[2J",
+        "crds \u{1b}[2J",
+        "logs \u{1b}[2J",
+        "logs --since \u{1b}[2J",
+        "status kopfexamples --context \u{1b}[2J",
+    ] {
+        let output = kopf(&desk, args).await;
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && !moves_the_cursor(&text), "{args:?}: {text:?}");
+    }
+    let ended = operator.stop().await;
+    assert!(!moves_the_cursor(&ended.output), "{:?}", ended.output);
+    assert!(ended.output.lines().all(|it| !it.starts_with("[2026-01-01")), "{}", ended.output);
+}
+
+#[tokio::test]
+async fn a_watched_status_is_printed_again_when_it_changes() {
+    let desk = Desk::new("verbs-watch");
+    desk.file("handlers.lua", LUA);
+    let operator = desk.start("handlers.lua").await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+    command.env_clear().env("KUBECONFIG", desk.kubeconfig());
+    let watch = Operator::start(command.args(["status", "kopfexamples", "--watch"]));
+    watch.until_says("0 objects: 0 failed, 0 retrying").await;
+    desk.file("object.yaml", OBJECT);
+    let client = super::client(&desk.kubeconfig()).await;
+    let object: serde_json::Value = serde_json::json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": { "name": "one" },
+    });
+    let request = http::Request::post("/apis/kopf.dev/v1/namespaces/default/kopfexamples");
+    let request =
+        request.header("content-type", "application/json").body(object.to_string().into_bytes());
+    client.request::<serde_json::Value>(request.expect("a request")).await.expect("an object");
+    watch.until_says("1 objects: 1 failed, 0 retrying").await;
+    let ended = watch.stop().await;
+    ended.assert_code(0);
+    ended.assert_count("0 objects: 0 failed, 0 retrying", 1);
+    assert!(!ended.output.contains('\u{1b}'), "a pipe is no screen");
+    operator.stop().await.assert_code(0);
+}
+
+/// A Pod of an operator, as `kopf manifests` labels it.
+const POD: &str = "\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: my-operator-1
+  labels: { app.kubernetes.io/name: my-operator, app.kubernetes.io/managed-by: kopf }
+spec:
+  containers: [{ name: operator, image: kopf }]
+";
+
+#[tokio::test]
+async fn the_log_of_an_operator_is_found_by_its_labels() {
+    let desk = Desk::new("verbs-logs");
+    desk.file("handlers.lua", LUA);
+    desk.file("pod.yaml", POD);
+    let operator = desk.start("handlers.lua --apply pod.yaml").await;
+    for args in ["logs my-operator", "logs", "logs -l app.kubernetes.io/name=my-operator --tail 5"]
+    {
+        // The controllers of the server start the Pod soon.
+        let mut text = String::new();
+        for _ in 0..100 {
+            let output = kopf(&desk, args).await;
+            text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if output.status.success() && !text.is_empty() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        assert!(!text.is_empty(), "{args}");
+    }
+    let none = refused(&desk, "logs other", 1).await;
+    let expected = "error: no pod with the labels app.kubernetes.io/name=other in the namespace 'default'\nhint: ";
+    assert!(none.starts_with(expected), "{none}");
+    assert!(
+        refused(&desk, "logs --since soon", 2)
+            .await
+            .starts_with("error: --since: not a duration: 'soon'\nhint: ")
+    );
+    operator.stop().await.assert_code(0);
 }
