@@ -342,7 +342,7 @@ impl Failures {
             let due = table.entries.remove(key).and_then(|it| it.due);
             due.map(|it| table.due.remove(&(it, key.clone())));
         }
-        self.count(&table);
+        self.count(table);
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

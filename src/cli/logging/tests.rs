@@ -182,7 +182,7 @@ async fn verbosity_chooses_levels_and_libraries() {
 fn changes_without_a_handler_are_logged_by_dev_and_verbose_logs() {
     let log = || logger(None).unhandled("a: 1 → 2; no handler for updates");
     let with =
-        |unhandled, verbosity| LogOptions { unhandled, verbosity, ..options(LogFormat::Plain) };
+        |unhandled, verbosity| LogOptions { verbosity, unhandled, ..options(LogFormat::Plain) };
     let line = expect![["[kopf-example-1] a: 1 → 2; no handler for updates\n"]];
     check(with(true, Verbosity::Normal), log, &line);
     check(with(false, Verbosity::Verbose), log, &line);

@@ -87,6 +87,9 @@ pub struct SuspendArgs {
     /// Change all objects of the kind
     #[arg(long)]
     pub all: bool,
+    /// Suspend an object that no operator has handled, such as one of a kind with event handlers only
+    #[arg(long)]
+    pub force: bool,
     /// Reason; shown in the event and in the annotation
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,

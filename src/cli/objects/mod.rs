@@ -93,6 +93,9 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
         let session = Session::open(&args.objects).await?;
         let (mut count, what) =
             (0_usize, if person.is_some() { "suspended" } else { "unsuspended" });
+        if let (Some(_), false, [object]) = (person, args.force || args.all, &*session.objects) {
+            require_handled(&session, object)?;
+        }
         for object in &session.objects {
             let reason = match (person, message.as_str()) {
                 (Some(person), "") => format!("by {person}"),
@@ -112,11 +115,27 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
             print(&format!("{} {would}{what}\n", session.shown(object)));
             count += 1;
         }
-        if count == 0 {
-            print(&format!("No object to be {what}.\n"));
+        match session.objects.as_slice() {
+            [object] if count == 0 && !args.all => {
+                let state = if person.is_some() { "is already" } else { "is not" };
+                Err(Report::failure(format!("{} {state} suspended", session.shown(object))))
+            }
+            _ if count == 0 => {
+                print(&format!("No object to be {what}.\n"));
+                Ok(Exit::Success)
+            }
+            _ => Ok(Exit::Success),
         }
-        Ok(Exit::Success)
     })
+}
+
+/// Rejects an object that no operator has handled: its name or its kind may be another one than was meant.
+fn require_handled(session: &Session, object: &Object) -> Result<(), Report> {
+    if repair::is_handled(object.body(), &Persistence::default().finalizer) {
+        return Ok(());
+    }
+    let text = format!("no operator has ever handled {}", session.shown(object));
+    Err(Report::failure(text).with_hint("--force suspends it nevertheless"))
 }
 
 /// Posts an event about the object. It is for people only, so a failure is a warning.
@@ -169,10 +188,18 @@ pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
                 count += 1;
             }
         }
-        if count == 0 {
-            print(&format!("No object has the finalizer {finalizer} or annotations {prefix}/…\n"));
+        let left = format!("the finalizer {finalizer} or annotations {prefix}/…");
+        match session.objects.as_slice() {
+            [object] if count == 0 && !args.all => {
+                let text = format!("{} does not have {left}", session.shown(object));
+                Err(Report::failure(text).with_hint("name others with --finalizer and --prefix"))
+            }
+            _ if count == 0 => {
+                print(&format!("No object has {left}\n"));
+                Ok(Exit::Success)
+            }
+            _ => Ok(Exit::Success),
         }
-        Ok(Exit::Success)
     })
 }
 

@@ -97,6 +97,11 @@ pub(super) fn connected(work: impl Future<Output = Result<Exit, Report>>) -> Res
 /// Connects to the cluster that the options name.
 pub(super) async fn connect(args: &ClusterArgs) -> Result<Arc<dyn Cluster>, Report> {
     let overrides = options::overrides(args.clone());
+    if let Some((name, files)) = overrides.ambiguous_context() {
+        let files = files.iter().map(|it| it.display().to_string()).collect::<Vec<_>>();
+        let text = format!("several files define the context '{name}': {}", files.join(", "));
+        return Err(Report::usage(text).with_hint("choose one of them with --kubeconfig"));
+    }
     let connect = run::connect(overrides, None, Health::default(), Clock::system());
     let mut settings = Settings::default();
     // A person waits for the answer.

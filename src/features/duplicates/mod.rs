@@ -43,7 +43,7 @@ pub struct Duplicates {
 impl Duplicates {
     /// Watches until `stop`, then releases the lease.
     pub async fn watch(self, stop: CancellationToken) {
-        let mut observer = Observer::new(self.identity.clone());
+        let mut observer = Observer::new(self.identity.clone(), self.name.clone());
         let resource = leases();
         let watching = async {
             loop {
@@ -79,9 +79,10 @@ impl Duplicates {
         let pauses = self.health.parts().contains_key(PAUSE);
         let now = (self.clock.uptime(), self.clock.now());
         let Look { write, news } = observer.look(found.as_ref(), now, pauses);
-        news.into_iter().for_each(|it| self.report(&it));
-        let Some(mut lease) = write else { return Ok(()) };
-        lease["metadata"]["name"] = self.name.as_str().into();
+        if let Some(news) = news {
+            self.report(&news);
+        }
+        let Some(lease) = write else { return Ok(()) };
         let payload = Bytes::from(lease.to_string());
         let written = if found.is_some() {
             self.cluster.replace(address, payload).await

@@ -3,7 +3,7 @@
 //! The first one holds a Lease and renews it. A process that sees another one renew it for longer than a rolling update takes reports
 //! that. A lease that nobody renews is taken over: its holder has crashed.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,18 +12,20 @@ use sha2::{Digest as _, Sha256};
 /// The pause between two looks at the lease.
 pub const PERIOD: Duration = Duration::from_secs(20);
 /// A lease that was not renewed for this long is free.
-const EXPIRY: Duration = Duration::from_secs(60);
+const EXPIRY: Duration = Duration::from_mins(1);
 /// Another operator that is alive for this long after it was first seen is not one that is being replaced.
 const GRACE: Duration = Duration::from_secs(90);
 /// The pause between two reports.
 const REMINDER: Duration = Duration::from_hours(1);
-/// The number of characters of a hash in the name.
-const HASH_LENGTH: usize = 16;
+/// The number of bytes of a hash in the name.
+const HASH_BYTES: usize = 8;
 
 /// What this process knows of the lease.
 #[derive(Debug)]
 pub struct Observer {
     identity: String,
+    /// The name of the lease.
+    name: String,
     other: Option<Other>,
     told: Option<Duration>,
 }
@@ -65,14 +67,17 @@ pub fn name(finalizer: &str, namespaces: &str, resources: &[String]) -> String {
     resources.sort();
     resources.dedup();
     let text = json!([finalizer, namespaces, resources]).to_string();
-    let hash = Sha256::digest(text).iter().map(|it| format!("{it:02x}")).collect::<String>();
-    format!("kopf-operator-{}", hash.get(..HASH_LENGTH).unwrap_or_default())
+    let mut name = "kopf-operator-".to_owned();
+    for byte in Sha256::digest(text).iter().take(HASH_BYTES) {
+        let _always_fits = write!(name, "{byte:02x}");
+    }
+    name
 }
 
 impl Observer {
     /// Observes as this process.
-    pub fn new(identity: String) -> Self {
-        Observer { identity, other: None, told: None }
+    pub fn new(identity: String, name: String) -> Self {
+        Observer { identity, name, other: None, told: None }
     }
 
     /// Decides after the lease was read. While this operator pauses, nothing is reported.
@@ -125,28 +130,40 @@ impl Observer {
 
     /// Returns the lease that this process holds from now on.
     fn lease(&self, found: Option<&Value>, now: Timestamp) -> Value {
-        let mut lease = found.cloned().unwrap_or_else(|| json!({ "metadata": {} }));
-        lease["apiVersion"] = json!("coordination.k8s.io/v1");
-        lease["kind"] = json!("Lease");
         let now = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
-        let is_own = lease.pointer("/spec/holderIdentity").and_then(Value::as_str)
-            == Some(self.identity.as_str());
-        if !is_own {
-            lease["spec"]["acquireTime"] = json!(now);
-        }
-        lease["spec"]["holderIdentity"] = json!(self.identity);
-        lease["spec"]["leaseDurationSeconds"] = json!(EXPIRY.as_secs());
-        lease["spec"]["renewTime"] = json!(now);
-        lease
+        let text = |key: &str| found.and_then(|it| it.pointer(key)?.as_str());
+        let is_own = text("/spec/holderIdentity") == Some(&self.identity);
+        let acquired = text("/spec/acquireTime").filter(|_| is_own).unwrap_or(&now);
+        let metadata = found.and_then(|it| it.get("metadata")).cloned();
+        made(
+            &metadata.unwrap_or_else(|| json!({ "name": self.name })),
+            &self.identity,
+            (acquired, &now),
+        )
     }
 
     /// Returns the lease that nobody holds, if this process holds it.
     pub fn release(&self, lease: &Value) -> Option<Value> {
-        let holder = lease.pointer("/spec/holderIdentity").and_then(Value::as_str)?;
-        let mut released = lease.clone();
-        released["spec"]["holderIdentity"] = json!("");
-        (holder == self.identity).then_some(released)
+        let text = |key: &str| lease.pointer(key).and_then(Value::as_str);
+        let is_own = text("/spec/holderIdentity") == Some(&self.identity);
+        let renewed = text("/spec/renewTime")?;
+        let metadata = lease.get("metadata").filter(|_| is_own)?;
+        Some(made(metadata, "", (renewed, renewed)))
     }
+}
+
+fn made(metadata: &Value, holder: &str, (acquired, renewed): (&str, &str)) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": EXPIRY.as_secs(),
+            "acquireTime": acquired,
+            "renewTime": renewed,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -165,7 +182,7 @@ mod tests {
 
     /// Looks each 20 s at a lease that another process renews until a moment. Returns what is reported, and when the lease is taken.
     fn beside(holder: &str, until: u64, end: u64) -> (Vec<(u64, News)>, Option<u64>) {
-        let mut observer = Observer::new("me".into());
+        let mut observer = Observer::new("me".into(), "lease".into());
         let (mut news, mut taken) = (Vec::new(), None);
         for now in (0..end).step_by(20) {
             let look = observer.look(Some(&held(holder, now.min(until))), seconds(now), false);
@@ -205,7 +222,7 @@ mod tests {
 
     #[test]
     fn pods_that_restart_one_after_another_are_not_reported() {
-        let mut observer = Observer::new("me".into());
+        let mut observer = Observer::new("me".into(), "lease".into());
         for now in (0..1_000).step_by(20) {
             let holder = format!("pod-{}", now / 80);
             let look = observer.look(Some(&held(&holder, now)), seconds(now), false);
@@ -215,7 +232,7 @@ mod tests {
 
     #[test]
     fn an_operator_that_pauses_reports_nothing() {
-        let mut observer = Observer::new("me".into());
+        let mut observer = Observer::new("me".into(), "lease".into());
         for now in (0..1_000).step_by(20) {
             let look = observer.look(Some(&held("other", now)), seconds(now), true);
             assert_eq!(look, Look::default(), "{now}");
@@ -224,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_lease_is_created_renewed_and_released() {
-        let mut observer = Observer::new("me".into());
+        let mut observer = Observer::new("me".into(), "lease".into());
         let created = observer.look(None, seconds(1), false).write.expect("a lease");
         assert_eq!(created["spec"]["holderIdentity"], "me");
         let renewed = observer.look(Some(&created), seconds(21), false).write.expect("a lease");

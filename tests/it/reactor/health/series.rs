@@ -42,7 +42,7 @@ fn a_script_counts_and_the_endpoint_shows_it() {
             .collect();
         lines.join("\n")
     });
-    expect_test::expect![[r##"
+    expect_test::expect![[r#"
         # HELP kopf_script_handlers_last_length Defined by a script.
         # TYPE kopf_script_handlers_last_length gauge
         kopf_script_handlers_last_length{} 5.0
@@ -56,7 +56,7 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         # HELP kopf_script_handlers_seen Objects that were seen..
         # TYPE kopf_script_handlers_seen counter
         kopf_script_handlers_seen_total{kind="KopfExample"} 2.0
-        # HELP kopf_script_info The scripts of the live generation, with the SHA-256 of their texts.
+        # HELP kopf_script_info The scripts of the live generation, with their SHA-256.
         # TYPE kopf_script_info gauge
         # HELP kopf_script_generation The live generation of the scripts.
         # TYPE kopf_script_generation gauge
@@ -64,5 +64,5 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         # HELP kopf_script_generation_timestamp_seconds When the live generation took over, in Unix time.
         # TYPE kopf_script_generation_timestamp_seconds gauge
         # UNIT kopf_script_generation_timestamp_seconds seconds
-        kopf_script_generation_timestamp_seconds 0.0"##]].assert_eq(&told);
+        kopf_script_generation_timestamp_seconds 0.0"#]].assert_eq(&told);
 }

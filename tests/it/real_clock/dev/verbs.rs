@@ -271,3 +271,119 @@ async fn the_log_of_an_operator_is_found_by_its_labels() {
     );
     operator.stop().await.assert_code(0);
 }
+
+/// The verbs that change objects or read them, each with an object.
+const VERBS: [&str; 5] = ["status", "retry", "suspend", "unsuspend", "release"];
+
+#[tokio::test]
+async fn bad_input_of_each_verb_is_one_line_with_a_hint_and_changes_nothing() {
+    let desk = Desk::new("verbs-bad-input");
+    desk.file("handlers.lua", LUA);
+    desk.file("object.yaml", OBJECT);
+    let operator = desk.start("handlers.lua --apply object.yaml").await;
+    operator.until_says("'made' failed permanently").await;
+    let before = fine(&desk, "status kopfexamples -o json").await;
+    for verb in VERBS {
+        for (target, code, told) in [
+            (
+                "kopfexamples/none",
+                1,
+                "error: kopfexamples/none does not exist in the namespace 'default'\nhint: ",
+            ),
+            ("unicorns/one", 1, "error: the cluster has no resource 'unicorns'"),
+            (
+                "kopfexamples/one -A",
+                2,
+                "error: -A cannot be used with the name of an object\nhint: ",
+            ),
+            (
+                "kopfexamples/one -n other",
+                1,
+                "error: kopfexamples/one does not exist in the namespace 'other'\nhint: ",
+            ),
+            ("kopfexamples/one --context none", 1, "error: "),
+            ("a/b/c", 2, "error: "),
+        ] {
+            let text = refused(&desk, &format!("{verb} {target}"), code).await;
+            assert!(text.starts_with(told) && text.lines().count() <= 2, "{verb} {target}: {text}");
+        }
+    }
+    // A kind that no operator handles.
+    for (args, told) in [
+        ("retry namespaces/default", "error: namespaces/default has no handler to retry\nhint: "),
+        ("retry namespaces/default --all", "error: namespaces/default has never been handled\n"),
+        (
+            "suspend namespaces/default",
+            "error: no operator has ever handled namespaces/default\nhint: --force ",
+        ),
+        ("unsuspend namespaces/default", "error: namespaces/default is not suspended\n"),
+        ("release namespaces/default", "error: namespaces/default does not have the finalizer "),
+    ] {
+        let text = refused(&desk, args, 1).await;
+        assert!(text.starts_with(told), "{args}: {text}");
+    }
+    let namespace = fine(&desk, "status namespaces/default -o json").await;
+    assert!(namespace.contains("\"suspended\":null"), "{namespace}");
+    assert_eq!(fine(&desk, "status kopfexamples -o json").await, before);
+    fine(&desk, "suspend kopfexamples/one").await;
+    assert!(refused(&desk, "suspend kopfexamples/one", 1).await.contains("is already suspended"));
+    operator.stop().await.assert_code(0);
+    // The server is gone as well.
+    for verb in VERBS {
+        let text = refused(&desk, &format!("{verb} kopfexamples/one"), 1).await;
+        assert!(text.starts_with("error: ") && text.lines().count() <= 2, "{verb}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_context_that_two_files_define_is_refused() {
+    let desk = Desk::new("verbs-contexts");
+    desk.file("handlers.lua", LUA);
+    let operator = desk.start("handlers.lua").await;
+    let config = std::fs::read_to_string(desk.kubeconfig()).expect("a kubeconfig");
+    let other = desk.file("other.yaml", &config.replace("127.0.0.1", "127.0.0.2"));
+    let both = format!("{}:{}", desk.kubeconfig().display(), other.display());
+    for verb in VERBS.iter().chain(&["logs"]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+        command.env_clear().env("KUBECONFIG", &both).args([verb, "kopfexamples/one"]);
+        let output = command.output().await.expect("kopf runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{verb}: {text}");
+        assert!(text.starts_with("error: several files define the context '"), "{text}");
+        assert!(text.contains("other.yaml\nhint: choose one of them with --kubeconfig"), "{text}");
+    }
+    operator.stop().await.assert_code(0);
+}
+
+#[tokio::test]
+async fn a_verb_without_the_permission_names_it_and_changes_nothing() {
+    let desk = Desk::new("verbs-rights");
+    desk.file("handlers.lua", LUA);
+    desk.file("object.yaml", OBJECT);
+    let roles = "
+apiVersion: v1
+kind: ServiceAccount
+metadata: { name: op, namespace: default }
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: { name: op }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin }
+subjects: [{ kind: ServiceAccount, name: op, namespace: default }]
+";
+    desk.file("rbac.yaml", roles);
+    let args =
+        "handlers.lua --apply object.yaml --rbac rbac.yaml --as system:serviceaccount:default:op";
+    let operator = desk.start(args).await;
+    operator.until_says("'made' failed permanently").await;
+    let before = fine(&desk, "status kopfexamples -o json").await;
+    for verb in VERBS {
+        let text = refused(&desk, &format!("{verb} kopfexamples/one --as nobody"), 1).await;
+        assert!(text.starts_with("error: ") && text.contains("403 Forbidden"), "{verb}: {text}");
+        assert!(text.lines().count() <= 2, "{verb}: {text}");
+    }
+    let text = refused(&desk, "logs --as nobody", 1).await;
+    assert!(text.contains("403 Forbidden"), "{text}");
+    assert_eq!(fine(&desk, "status kopfexamples -o json").await, before);
+    operator.stop().await.assert_code(0);
+}
