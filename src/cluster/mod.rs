@@ -73,7 +73,7 @@ impl KubeCluster {
         let sessions = connect::connect(&options).await?;
         let metrics = options.health.metrics().clone();
         let transport = Transport::new(sessions, options.settings, metrics);
-        let transport = transport.with_jitter(Jitter::random());
+        let transport = transport.with_jitter(Jitter::random()).reporting(options.health.clone());
         Ok(KubeCluster { transport: Arc::new(transport) })
     }
 

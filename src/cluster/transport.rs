@@ -30,7 +30,7 @@ use super::{
 };
 use crate::ports::{ApiError, Interrupt, Leadership};
 use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
-use crate::telemetry::{ClientRequest, Metrics};
+use crate::telemetry::{ClientRequest, Health, Metrics};
 
 /// Maximum size of a body in bytes. The largest collections are some hundreds of megabytes.
 const BODY_BYTES_MAX: usize = 2 << 30;
@@ -177,6 +177,11 @@ impl Transport {
     /// Stretches pauses of streams at random.
     pub(super) fn with_jitter(self, jitter: Jitter) -> Self {
         Transport { outage: Outage::new(jitter), ..self }
+    }
+
+    /// Reports long outages to this health.
+    pub(super) fn reporting(self, health: Health) -> Self {
+        Transport { outage: self.outage.reporting(health), ..self }
     }
 
     /// Returns the namespace of the credentials.

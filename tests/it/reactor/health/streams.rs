@@ -156,3 +156,32 @@ fn the_numbers_are_counted() {
         workqueue_retries_total{name="kopfexamples.v1.kopf.dev"} 0"#]]
     .assert_eq(&told);
 }
+
+#[test]
+fn an_outage_is_not_ready_after_five_seconds_until_its_end() {
+    let told = run(&async |cluster: &Cluster| {
+        cluster.until(10).await;
+        let server = cluster.link.replace(None);
+        cluster.server.close_watches();
+        let mut told = Vec::new();
+        for second in [13, 18, 40] {
+            cluster.until(second).await;
+            let (status, text) = cluster.get("/readyz").await;
+            let part = text.lines().find(|it| it.contains("api-server")).unwrap_or("-");
+            let part = part.split(" s: ").next().unwrap_or_default();
+            told.push(format!("{second}: {status} {part}"));
+        }
+        cluster.link.replace(server);
+        cluster.accept(&["t"]);
+        cluster.until(45).await;
+        let (status, text) = cluster.get("/readyz?verbose").await;
+        told.push(format!("45: {status} {}", text.contains("api-server")));
+        told.join("\n")
+    });
+    expect_test::expect![[r#"
+        13: 200 -
+        18: 503 [-]api-server failed: unreachable for 7
+        40: 503 [-]api-server failed: unreachable for 29
+        45: 200 false"#]]
+    .assert_eq(&told);
+}
