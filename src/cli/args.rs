@@ -87,6 +87,8 @@ pub enum Command {
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_AFTER_HELP)]
     Completions(CompletionsArgs),
+    /// Write a man page per command to a directory, for packages
+    ManPages(ManPagesArgs),
 }
 
 /// Help texts that rustdoc would interpret as Markdown.
@@ -524,6 +526,14 @@ pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: clap_complete::Shell,
+}
+
+/// `kopf man-pages`
+#[derive(Debug, Args)]
+pub struct ManPagesArgs {
+    /// The directory; it must exist
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// The logging options.
