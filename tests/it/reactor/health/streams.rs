@@ -97,7 +97,7 @@ fn a_stream_without_a_sound_is_not_ready() {
         told.join("\n")
     });
     expect_test::expect![[r#"
-        100: 200 ok
+        100: 503 [+]stream/kopfexamples.v1.kopf.dev cluster-wide ok: watching (last report 95 s ago)
         1000: 503 [-]stream/kopfexamples.v1.kopf.dev cluster-wide failed: no report for 995 s
         (200, "ok")"#]]
     .assert_eq(&told);
@@ -178,10 +178,10 @@ fn an_outage_is_not_ready_after_five_seconds_until_its_end() {
         told.push(format!("45: {status} {}", text.contains("api-server")));
         told.join("\n")
     });
-    expect_test::expect![[r#"
+    expect_test::expect![[r"
         13: 200 -
         18: 503 [-]api-server failed: unreachable for 7
         40: 503 [-]api-server failed: unreachable for 29
-        45: 200 false"#]]
+        45: 200 false"]]
     .assert_eq(&told);
 }
