@@ -262,6 +262,10 @@ impl Failures {
         let gone = table.entries.keys().filter(|(_, id)| !is_known(top(id)));
         let gone: Vec<_> = gone.cloned().collect();
         self.remove(&mut table, &gone);
+        drop(table);
+        for (uid, _) in gone {
+            self.recovered(&uid);
+        }
     }
 
     /// Returns the numbers by handler; those of sub-handlers count for the topmost parent.
@@ -380,7 +384,7 @@ impl fmt::Debug for Failures {
 
 #[cfg(test)]
 mod tests {
-    use super::{FAILURES_MAX, FailureReport, Failures, HandlerLabels, Instant, top};
+    use super::{FAILURES_MAX, FailureReport, Failures, HandlerLabels, Instant, Resource, top};
     use crate::logic::object::ObjectRef;
     use jiff::Timestamp;
     use std::{sync::Arc, time::Duration};
@@ -422,6 +426,32 @@ mod tests {
         failures.forget("b");
         assert_eq!(counts(&failures), []);
         assert_eq!(failures.take_due(Instant::now()).unwrap_err(), None, "no event is left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_condition_is_due_at_the_first_failure_when_given_up_and_when_none_is_left() {
+        let (failures, now) = (Failures::default(), Timestamp::UNIX_EPOCH);
+        let condition = Some(Arc::<Resource>::default());
+        let failed = |handler, gave_up| {
+            let condition = condition.clone();
+            failures.note(FailureReport { condition, ..report("a", handler, gave_up) }, now);
+        };
+        let next = async || {
+            let due = time::timeout(Duration::from_secs(1), failures.next_condition()).await;
+            due.ok().map(|it| it.failure.map(|it| it.gave_up))
+        };
+        failed("x", false);
+        assert_eq!(next().await, Some(Some(false)));
+        failed("x", false);
+        failed("y", false);
+        assert_eq!(next().await, None, "it is no news");
+        failed("y", true);
+        assert_eq!(next().await, Some(Some(true)));
+        failures.succeeded("a", "x");
+        assert_eq!(next().await, None, "another handler has failed");
+        failures.keep_handlers(|it| it == "x");
+        assert_eq!(next().await, Some(None), "its handler was removed");
+        assert!(failures.is_empty(), "the object is forgotten");
     }
 
     #[tokio::test(start_paused = true)]

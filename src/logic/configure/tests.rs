@@ -42,9 +42,9 @@ fn every_setting_has_a_line_of_text() {
 fn the_names_are_those_of_kopf_and_nothing_else() {
     let expected = "\
         process: ultimate_exiting_timeout cleanup_timeout
-        posting: enabled loggers failures level default_backoffs logging_backoffs worker_limit idle_timeout \
+        posting: enabled loggers failures condition level default_backoffs logging_backoffs worker_limit idle_timeout \
             reporting_component reporting_instance event_name_prefix
-        peering: name stealth priority lifetime mandatory standalone clusterwide namespaced
+        peering: name stealth priority lifetime mandatory standalone clusterwide detect_duplicates namespaced
         watching: server_timeout client_timeout connect_timeout reconnect_backoff inactivity_timeout \
             chunk_size initial_streaming label_selectors field_selectors shard_selectors
         queueing: worker_limit idle_timeout exit_timeout error_delays batch_window

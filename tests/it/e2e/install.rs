@@ -135,7 +135,7 @@ async fn a_new_operator_works_with_the_permissions_of_its_manifests_only() {
     namespace.kubectl(&["delete", "greeting.example.com", "mine"]).await;
     let ended = operator.stop().await;
     ended.assert_code(0);
-    ended.assert_count("403", 0);
+    ended.assert_count("403 Forbidden", 0);
     ended.assert_count("forbidden", 0);
 
     // The cluster agrees that nothing is missing, and tells what is after a rule has gone.
