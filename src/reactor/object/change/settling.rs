@@ -111,7 +111,7 @@ impl Settling {
         match self.left_over {
             LeftOver::None => {}
             LeftOver::Loaded => self.state.purge(storage, body, &mut own, []),
-            LeftOver::All => self.state.purge(storage, body, &mut own, ids(owned)),
+            LeftOver::All => self.state.purge_others(storage, body, &mut own, ids(owned)),
         }
         if !self.selected.is_empty() {
             attempts.children().store(storage, body, &mut own);
