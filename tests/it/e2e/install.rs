@@ -1,7 +1,12 @@
 //! From `kopf init` to an operator in a cluster that restricts it: what `kopf manifests` prints is applied, and the operator has the
 //! token of its service account and nothing else. There is no kubelet: the process runs here, with the arguments of the Deployment.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::{Value, json};
 
@@ -86,17 +91,23 @@ fn arguments(manifests: &str, directory: &Path) -> Vec<String> {
     usable.map(|it| it.replace("/scripts", &here)).collect()
 }
 
-#[tokio::test]
-async fn a_new_operator_works_with_the_permissions_of_its_manifests_only() {
-    let Some(namespace) = Namespace::for_test("install").await else { return };
-    let warn = "pod-security.kubernetes.io/warn=restricted";
-    namespace.kubectl(&["label", "namespace", &namespace.name, warn]).await;
+/// Creates an operator with one more handler, which fails. Returns its directory.
+fn new_operator() -> PathBuf {
     let directory = std::env::temp_dir().join(format!("kopf-install-{}", std::process::id()));
     let shown = directory.display().to_string();
     run(Path::new("/"), &["init", &shown]).expect("a new operator");
     let script = directory.join("handlers.lua");
     let text = fs::read_to_string(&script).expect("a script");
     fs::write(&script, text + FAILING).expect("a longer script");
+    directory
+}
+
+#[tokio::test]
+async fn a_new_operator_works_with_the_permissions_of_its_manifests_only() {
+    let Some(namespace) = Namespace::for_test("install").await else { return };
+    let warn = "pod-security.kubernetes.io/warn=restricted";
+    namespace.kubectl(&["label", "namespace", &namespace.name, warn]).await;
+    let directory = new_operator();
     let args = ["--namespace", &namespace.name, "--name", NAME, "--image", "example.com/kopf:1"];
     let manifests = run(&directory, &[&["manifests"], &args[..]].concat()).expect("manifests");
 
