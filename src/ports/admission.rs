@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{BoxFuture, Clock, Cluster};
 use crate::logic::{
-    admission::{configuration::ClientConfig, guard::Guarded, review::ReviewError},
+    admission::{
+        configuration::ClientConfig, guard::Guarded, review::ReviewError, server::Publishing,
+    },
     object::Object,
 };
 use crate::settings::Settings;
@@ -50,6 +52,10 @@ pub trait Reviewer: Send + Sync + 'static {
     fn review(&self, request: ReviewRequest) -> BoxFuture<'_, Result<Bytes, ReviewError>>;
 }
 
+/// Asks tunnel handlers how API servers reach the webhook server, whose description is the kwarg `server`.
+pub type AskTunnel =
+    Arc<dyn Fn(Arc<Value>) -> BoxFuture<'static, Result<ClientConfig, String>> + Send + Sync>;
+
 /// Loads edited scripts before they are stored.
 pub trait ScriptGuard: Send + Sync + 'static {
     /// Returns the `ConfigMap`s whose edits are loaded.
@@ -70,7 +76,7 @@ pub trait WebhookServer: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the settings are incomplete.
-    fn setup(&self, settings: &Settings) -> Result<WebhookSetup, String>;
+    fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String>;
 
     /// Opens the server.
     ///
@@ -92,6 +98,8 @@ pub struct WebhookParts {
     pub reviewer: Arc<dyn Reviewer>,
     /// The settings at the start of the server.
     pub settings: Arc<Settings>,
+    /// The tunnel handlers, if there are any.
+    pub tunnel: Option<AskTunnel>,
     /// The cluster, for certificates that are shared with other replicas.
     pub cluster: Arc<dyn Cluster>,
     /// The clock for the lifetimes of certificates.

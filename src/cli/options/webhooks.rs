@@ -52,7 +52,11 @@ impl Webhooks {
             set(settings, "service", &service.into(), &origin)?;
         }
         if let Some((url, origin)) = self.url {
-            set_of_server(settings, "url", url.into(), &origin)?;
+            // The name of a local cluster, or a URL: each replaces the other.
+            let (name, other) =
+                if url.contains("://") { ("url", "cluster") } else { ("cluster", "url") };
+            set_of_server(settings, other, Value::Null, &origin)?;
+            set_of_server(settings, name, url.into(), &origin)?;
         }
         if let Some((port, origin)) = self.port {
             set_of_server(settings, "port", port.into(), &origin)?;

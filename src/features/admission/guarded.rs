@@ -31,8 +31,8 @@ impl Reviewer for GuardedReviewer {
             return self.reviewer.review(request);
         }
         Box::pin(async move {
-            let review = Review::parse(&request.body)?;
-            let asked = review.request()?;
+            let mut review = Review::parse(&request.body)?;
+            let asked = review.take_request()?;
             let checked = self.guard.check(Arc::clone(&asked.object)).await;
             let mut decision = Decision::default();
             if let Err(message) = checked {

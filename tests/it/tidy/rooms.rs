@@ -48,7 +48,7 @@ const SLACK: usize = 200;
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 1900),
     ("cli", 10400),
-    ("cluster", 4100),
+    ("cluster", 4200),
     ("features", 100),
     ("features/admission", 1100),
     ("features/daemons", 1700),
@@ -61,7 +61,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("lib", 200),
     ("logic", 100),
     ("logic/access", 1600),
-    ("logic/admission", 1200),
+    ("logic/admission", 1400),
     ("logic/background", 1300),
     ("logic/change", 2400),
     ("logic/configure", 1400),
@@ -91,7 +91,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("sources", 2300),
     ("telemetry", 1000),
     ("testing", 1300),
-    ("webhooks", 1200),
+    ("webhooks", 1500),
 ];
 
 /// The room of a file: `logic/text`, `cluster`, or `lib` for the files directly in `src`.

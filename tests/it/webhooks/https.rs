@@ -57,6 +57,7 @@ impl Server {
         let parts = WebhookParts {
             reviewer: Arc::new(Echo),
             settings,
+            tunnel: None,
             cluster: Arc::new(cluster) as Arc<dyn Cluster>,
             clock: env.clock,
             health: health.clone(),

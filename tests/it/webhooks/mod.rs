@@ -5,6 +5,7 @@ mod conversions;
 mod examples;
 mod guard;
 mod https;
+mod published;
 mod reviews;
 
 use std::sync::Arc;

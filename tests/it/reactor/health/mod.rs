@@ -8,3 +8,4 @@ mod probes;
 mod series;
 mod starting;
 mod streams;
+mod tunnel;
