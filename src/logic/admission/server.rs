@@ -12,6 +12,9 @@ const NAME: &str = "auto.kopf.dev";
 const MISSING: &str = "Admission handlers exist, but no admission server/tunnel is configured in \
     `settings.admission.server`: use --webhook-service or --webhook-url, or set the setting in a startup handler.";
 
+const TWO_ADDRESSES: &str = "handlers of on_tunnel determine the URL of the webhooks: remove --webhook-service, \
+    --webhook-url, and `url` and `cluster` of `settings.admission.server`, or the handlers";
+
 /// How API servers reach the webhook server, beyond the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publishing {
@@ -69,8 +72,11 @@ impl ServerPlan {
         if has_none && publishing == Publishing::Settings {
             return Err(MISSING.to_owned());
         }
-        if settings.service.is_some() && publishing == Publishing::Tunnel {
-            return Err("a service and handlers of on_tunnel exclude each other: remove --webhook-service or the handlers".to_owned());
+        let is_placed = |it: &WebhookServer| it.url.is_some() || it.cluster.is_some();
+        let is_published =
+            settings.service.is_some() || settings.server.as_ref().is_some_and(is_placed);
+        if is_published && publishing == Publishing::Tunnel {
+            return Err(TWO_ADDRESSES.to_owned());
         }
         let server = settings.server.clone().unwrap_or_default();
         let is_published = settings.service.is_some() || server.url.is_some();
@@ -238,8 +244,8 @@ mod tests {
         let named = Admission { managed: Some("mine".into()), ..service.clone() };
         let of = |it: &Admission| managed(it, Publishing::Settings);
         assert_eq!(of(&with(WebhookServer::default())), None);
-        assert_eq!(of(&with(url)).as_deref(), Some("auto.kopf.dev"));
-        assert_eq!(of(&with(cluster)).as_deref(), Some("auto.kopf.dev"));
+        assert_eq!(of(&with(url.clone())).as_deref(), Some("auto.kopf.dev"));
+        assert_eq!(of(&with(cluster.clone())).as_deref(), Some("auto.kopf.dev"));
         assert_eq!(of(&service).as_deref(), Some("hooks.ops.svc"));
         assert_eq!(of(&named).as_deref(), Some("mine"));
         let none = Admission::default();
@@ -247,7 +253,9 @@ mod tests {
         let problem = ServerPlan::of(&none, Publishing::Settings).unwrap_err();
         assert!(problem.starts_with("Admission handlers exist, but no admission server/tunnel"));
         assert!(ServerPlan::of(&none, Publishing::Tunnel).is_ok());
-        let problem = ServerPlan::of(&service, Publishing::Tunnel).unwrap_err();
-        assert!(problem.contains("exclude each other"), "{problem}");
+        for settings in [&service, &with(url), &with(cluster)] {
+            let problem = ServerPlan::of(settings, Publishing::Tunnel).unwrap_err();
+            assert!(problem.starts_with("handlers of on_tunnel determine the URL"), "{problem}");
+        }
     }
 }

@@ -143,7 +143,7 @@ impl Plain for WebhookService {
 }
 
 /// The names of local clusters.
-const CLUSTERS: [(&str, LocalCluster); 5] = [
+pub const LOCAL_CLUSTERS: [(&str, LocalCluster); 5] = [
     ("auto", LocalCluster::Auto),
     ("docker-desktop", LocalCluster::DockerDesktop),
     ("k3d", LocalCluster::K3d),
@@ -156,12 +156,12 @@ impl Plain for LocalCluster {
         "a local cluster: \"auto\", \"docker-desktop\", \"k3d\", \"kind\" or \"minikube\"";
 
     fn to_json(&self) -> Value {
-        let found = CLUSTERS.iter().find(|(_, it)| it == self);
+        let found = LOCAL_CLUSTERS.iter().find(|(_, it)| it == self);
         found.map_or(Value::Null, |(name, _)| (*name).into())
     }
 
     fn from_json(value: &Value) -> Result<Self, String> {
-        let found = CLUSTERS.iter().find(|(name, _)| value.as_str() == Some(name));
+        let found = LOCAL_CLUSTERS.iter().find(|(name, _)| value.as_str() == Some(name));
         found.map(|(_, it)| *it).ok_or_else(|| unfit::<Self>(value))
     }
 }

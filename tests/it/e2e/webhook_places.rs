@@ -132,8 +132,8 @@ async fn an_edit_of_a_guarded_config_map_that_does_not_load_is_refused_by_kubect
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": map }, "data": data })
             .to_string()
     };
-    let lua = "kopf.on_event('kopfexamples', function(ctx) end)";
-    let rhai = "kopf::on_event(\"kopfexamples\", |ctx| ());";
+    let lua = "kopf.on_event('kopfexamples', { id = 'a' }, function(ctx) end)";
+    let rhai = "kopf::on_event(\"kopfexamples\", #{ id: \"b\" }, |ctx| ());";
     let apply = async |it: String| namespace.try_kubectl(&["apply", "-f", "-"], &it).await;
     for (map_name, file, text) in
         [("lua", "a.lua", lua), ("rhai", "a.rhai", rhai), ("other", "a.lua", lua)]

@@ -70,7 +70,7 @@ impl Shown {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
         let port = listener.local_addr().expect("an address").port();
         tasks.spawn(serve(listener, TlsAcceptor::from(Arc::new(tls)), self));
-        let login = json!({ "server": format!("https://127.0.0.1:{port}"), "ca_pem": authority });
+        let login = json!({ "server": format!("https://127.0.0.1:{port}"), "ca_data": authority });
         let ask = Arc::new(move |_| {
             let all = std::collections::BTreeMap::from([("login".into(), login.clone())]);
             Box::pin(async { Ok(all) }) as BoxFuture<'static, _>
