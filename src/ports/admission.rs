@@ -1,8 +1,9 @@
 //! The servers that receive reviews of admission webhooks, and the operator that answers them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -20,16 +21,40 @@ use crate::telemetry::Health;
 /// The client that sent a review: most often an API server.
 #[derive(Clone, Debug)]
 pub struct ReviewClient {
-    /// The kwarg `headers`.
-    pub headers: Arc<Value>,
+    headers: Arc<Headers>,
     /// The kwarg `sslpeer`.
     pub certificate: Arc<Value>,
 }
 
+#[derive(Debug, Default)]
+struct Headers {
+    received: HeaderMap,
+    /// The kwarg, once somebody needs it.
+    described: OnceLock<Arc<Value>>,
+}
+
+impl ReviewClient {
+    /// Returns the client that sent these headers.
+    pub fn new(received: HeaderMap, certificate: Arc<Value>) -> Self {
+        let headers = Arc::new(Headers { received, described: OnceLock::new() });
+        ReviewClient { headers, certificate }
+    }
+
+    /// Returns the kwarg `headers`; of repeated ones, the last value.
+    pub fn headers(&self) -> &Arc<Value> {
+        let Headers { received, described } = &*self.headers;
+        described.get_or_init(|| {
+            let text = |it: &http::HeaderValue| String::from_utf8_lossy(it.as_bytes()).into_owned();
+            let pairs =
+                received.iter().map(|(name, it)| (name.as_str().to_owned(), text(it).into()));
+            Arc::new(Value::Object(pairs.collect()))
+        })
+    }
+}
+
 impl Default for ReviewClient {
     fn default() -> Self {
-        let empty = Arc::new(Value::Object(serde_json::Map::new()));
-        ReviewClient { headers: Arc::clone(&empty), certificate: empty }
+        ReviewClient::new(HeaderMap::new(), Arc::new(Value::Object(serde_json::Map::new())))
     }
 }
 

@@ -39,7 +39,7 @@ impl Reviewer for GuardedReviewer {
                 let (class, code) = ("AdmissionError".to_owned(), Some(REFUSED));
                 decision.failures.push(Failure { class, message, code });
             }
-            Ok(decision.answer(&review).to_string().into())
+            Ok(decision.answer(&review).into())
         })
     }
 }

@@ -168,7 +168,7 @@ impl OperatorReviewer {
         if let Some(id) = id.filter(|id| selected.iter().any(|it| *it.id == **id)) {
             self.metrics.reviewed(id, result(&decision, &call), begun.elapsed());
         }
-        Ok(decision.answer(&review).to_string().into())
+        Ok(decision.answer(&review).into())
     }
 
     async fn convert(

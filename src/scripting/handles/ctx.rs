@@ -186,7 +186,7 @@ fn of_admission(cause: &AdmissionCause, name: &str) -> Kwarg {
         "subresource" => of(request.subresource.clone().map(Value::from)),
         "userinfo" => Kwarg::Tree(Arc::clone(&request.user_info)),
         "options" => tree(request.options.as_ref()),
-        "headers" => Kwarg::Tree(Arc::clone(&cause.client.headers)),
+        "headers" => Kwarg::Tree(Arc::clone(cause.client.headers())),
         "sslpeer" => Kwarg::Tree(Arc::clone(&cause.client.certificate)),
         "old" | "old_value" => tree(request.old()),
         "new" | "new_value" => tree(request.new()),
