@@ -29,9 +29,9 @@ pub(super) fn facts(certificate: &CertificateDer<'_>) -> ServerFacts {
     };
     let alternatives = parsed.subject_alternative_name().ok().flatten();
     let alternatives = alternatives.map(|it| it.value.general_names.as_slice()).unwrap_or_default();
-    let hosts = alternatives.iter().filter_map(|it| match it {
-        GeneralName::DNSName(host) => Some((*host).to_owned()),
-        _ => None,
+    let hosts = alternatives.iter().filter_map(|it| {
+        let GeneralName::DNSName(host) = it else { return None };
+        Some((*host).to_owned())
     });
     ServerFacts {
         names: texts(parsed.subject().iter_common_name()),

@@ -113,7 +113,7 @@ mod tests {
             };
             apply(&mut settings, given).unwrap();
             let url = url.map(str::to_owned);
-            let expected = WebhookServer { url, cluster, ..WebhookServer::default() };
+            let expected = WebhookServer { cluster, url, ..WebhookServer::default() };
             assert_eq!(settings.admission.server, Some(expected), "{given}");
         }
         let problem = apply(&mut settings, "a.example.com").unwrap_err();

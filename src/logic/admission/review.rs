@@ -88,19 +88,20 @@ impl State {
 
 impl Request {
     /// Returns the object before the request; `None` for new objects.
-    pub fn old(&self) -> Option<&Arc<Value>> {
+    pub fn old_object(&self) -> Option<&Arc<Value>> {
         self.old.as_ref().map(State::whole)
     }
 
     /// Returns the object as it will be stored; `None` for deletions.
-    pub fn new(&self) -> Option<&Arc<Value>> {
+    pub fn new_object(&self) -> Option<&Arc<Value>> {
         self.new.as_ref().map(State::whole)
     }
 
     /// Returns the difference between both.
     pub fn diff(&self) -> &Diff {
         self.diff.get_or_init(|| {
-            let [old, new] = [self.old(), self.new()].map(|it| it.map_or(&Value::Null, |it| &**it));
+            let [old, new] = [self.old_object(), self.new_object()]
+                .map(|it| it.map_or(&Value::Null, |it| &**it));
             Arc::new(diff::diff(old, new))
         })
     }
