@@ -1,6 +1,7 @@
 //! What users see of admission handlers.
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{EXAMPLES, example, in_both, send};
 
@@ -119,13 +120,13 @@ fn a_handler_that_fails_denies_without_details_unless_failures_are_ignored() {
         ] {
             let mut object = example(mode, &json!({}));
             object["metadata"]["labels"] = json!({ "mode": mode });
-            let begun = case.env.start.elapsed();
+            let begun = Instant::now();
             let (code, body) = case.send("POST", mode, &object).await;
             assert_eq!(code, status, "{body}");
             let told = body["message"].as_str().map_or(body["warnings"].to_string(), str::to_owned);
             let whole = [format!("denied the request: {text}"), format!(r#"["299 - \"{text}\""]"#)];
             assert!(whole.iter().any(|it| told.ends_with(it)), "without details: {told}");
-            assert!((case.env.start.elapsed() - begun).as_secs() < 30, "before the deadline");
+            assert!(begun.elapsed().as_secs() < 30, "before the deadline");
             assert_eq!(case.count(mode, "timeout"), 1, "{mode}");
             assert!(case.log.has(&format!("Webhook '{mode}' failed")), "{}", case.log.text());
         }
