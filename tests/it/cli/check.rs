@@ -40,6 +40,16 @@ impl Directory {
         fs::write(self.0.join(name), content).expect("a file");
     }
 
+    /// Returns the paths of the files in a directory, sorted.
+    pub(super) fn files(&self, directory: &str) -> Vec<String> {
+        let files = fs::read_dir(self.0.join(directory)).expect("a directory");
+        let name = |it: fs::DirEntry| it.file_name().into_string().expect("a name");
+        let mut paths: Vec<_> =
+            files.map(|it| format!("{directory}/{}", name(it.expect("a file")))).collect();
+        paths.sort();
+        paths
+    }
+
     pub(super) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.0.join(name)).expect("a file")
     }
