@@ -47,7 +47,7 @@ const SLACK: usize = 200;
 /// by a cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 1900),
-    ("cli", 10500),
+    ("cli", 10600),
     ("cluster", 4200),
     ("features", 100),
     ("features/admission", 1100),
