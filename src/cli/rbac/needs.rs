@@ -93,6 +93,10 @@ impl Needs {
             add(Own, "coordination.k8s.io", "leases", verbs, "leader election");
         }
         let peering = &settings.peering;
+        if peering.detect_duplicates && !settings.leadership.enabled && replicas <= 1 {
+            let verbs = &["get", "create", "update"];
+            add(Own, "coordination.k8s.io", "leases", verbs, "notice of a second operator");
+        }
         if peering.mandatory && !peering.standalone {
             let (place, plural) = if peering.clusterwide {
                 (Cluster, "clusterkopfpeerings")
