@@ -65,7 +65,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/admission", 1500),
     ("logic/background", 1300),
     ("logic/change", 2500),
-    ("logic/configure", 1400),
+    ("logic/configure", 1500),
     ("logic/discovery", 700),
     ("logic/generation", 500),
     ("logic/handlers", 3300),
