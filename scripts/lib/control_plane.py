@@ -18,13 +18,29 @@ def static_binary():
     return built.strip()
 
 
-def by_hand():
-    """Builds the programs of benches/kube-rs, and returns their directory."""
+def by_hand(folder="kube-rs"):
+    """Builds the programs of a folder in benches, and returns their directory."""
     target = ROOT / "target/by-hand"
-    manifest = str(ROOT / "benches/kube-rs/Cargo.toml")
+    manifest = str(ROOT / "benches" / folder / "Cargo.toml")
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
     subprocess.run(["cargo", "build", "--locked", "--release", "--manifest-path", manifest], env=environment, check=True)
     return target / "release"
+
+
+def cpu(pid):
+    """Returns the CPU time of a process so far, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def stop(child):
+    """Asks a process to end, and kills it if it does not."""
+    child.send_signal(signal.SIGTERM)
+    try:
+        child.wait(20)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 @contextmanager
@@ -139,20 +155,14 @@ class Operator:
         return self.called
 
     def cpu(self):
-        fields = Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return cpu(self.child.pid)
 
     def memory(self):
         lines = Path(f"/proc/{self.child.pid}/status").read_text().splitlines()
         return {key: int(value.split()[0]) for key, value in (it.split(":", 1) for it in lines) if key in ("VmRSS", "VmHWM", "RssAnon", "Threads")}
 
     def stop(self):
-        self.child.send_signal(signal.SIGTERM)
-        try:
-            self.child.wait(20)
-        except subprocess.TimeoutExpired:
-            self.child.kill()
-            self.child.wait()
+        stop(self.child)
         self.log.close()
 
 

@@ -203,12 +203,14 @@ impl Cause {
 /// An activity of the operator.
 #[derive(Clone, Debug)]
 pub struct ActivityCause {
-    /// The kwarg `activity`: `startup`, `cleanup`, `authentication`, `probe`.
+    /// The kwarg `activity`: `startup`, `cleanup`, `authentication`, `probe`, `tunnel`.
     pub activity: &'static str,
     /// The kwarg `settings`: changes take effect at once.
     pub settings: Arc<Mutex<Settings>>,
     /// The sources of `kopf.login_with_kubeconfig` and similar functions; used only by login handlers.
     pub logins: NativeLogins,
+    /// The kwarg `server` of `on_tunnel` handlers.
+    pub server: Option<Arc<Value>>,
 }
 
 /// An object and what has happened to it.

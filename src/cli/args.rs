@@ -157,7 +157,8 @@ pub struct RunArgs {
     /// Serve admission webhooks behind this service of the cluster; certificates and configurations are managed
     #[arg(long, value_name = "NAMESPACE/NAME[:PORT]", help_heading = "Webhooks")]
     pub webhook_service: Option<String>,
-    /// Serve admission webhooks under this URL, such as <https://ops.example.com:9443>; configurations are managed
+    /// Serve admission webhooks under this URL, such as <https://ops.example.com:9443>, or for a local cluster: auto, docker-desktop,
+    /// k3d, kind, minikube; configurations are managed
     #[arg(long, value_name = "URL", help_heading = "Webhooks")]
     pub webhook_url: Option<String>,
     /// Port that the webhook server listens on; default: 9443

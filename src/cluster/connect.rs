@@ -7,6 +7,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 
 use super::{
+    certificate::Place,
     dial,
     failure::Failure,
     login,
@@ -181,8 +182,9 @@ pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, A
         }
     };
     let server = shown(&config.cluster_url);
+    let place = Place::of(&config);
     match tokio::task::spawn_blocking(move || dial(config)).await {
-        Ok(Ok(client)) => Ok(Session::new(client, token, server)),
+        Ok(Ok(client)) => Ok(Session::new(client, token, server).at(place)),
         Ok(Err(error)) => Err(unusable(&error)),
         Err(error) => Err(refuse(format!("cannot create a client: {error}"), None)),
     }

@@ -20,6 +20,7 @@ use crate::ports::{
 use crate::settings::Settings;
 use crate::telemetry::{Metrics, Pulse};
 
+mod certificate;
 mod connect;
 mod decode;
 mod dial;
@@ -258,6 +259,10 @@ impl Cluster for KubeCluster {
 
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>> {
         Box::pin(script_requests::version(&self.transport))
+    }
+
+    fn certificate(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, ApiError>> {
+        Box::pin(self.transport.certificate())
     }
 
     fn configure(&self, settings: Arc<Settings>) {

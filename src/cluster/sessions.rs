@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{failure::Failure, token_file::TokenFile};
+use super::{certificate::Place, failure::Failure, token_file::TokenFile};
 use crate::logic::access::vault::{Found, Rejection, Ticket, Vault};
 use crate::ports::{ApiError, BoxFuture, Clock};
 use crate::telemetry::{Health, HealthState, Pulse};
@@ -36,6 +36,8 @@ pub(super) struct Session {
     token: Option<TokenFile>,
     /// The address, for messages; empty if unknown.
     server: String,
+    /// Where the server is; `None` if unknown.
+    place: Option<Place>,
     retired: CancellationToken,
 }
 
@@ -71,7 +73,18 @@ pub(super) enum Advice {
 impl Session {
     /// Creates a connection; `token` is one that the client does not add itself.
     pub(super) fn new(client: Client, token: Option<TokenFile>, server: String) -> Self {
-        Session { client, token, server, retired: CancellationToken::new() }
+        Session { client, token, server, place: None, retired: CancellationToken::new() }
+    }
+
+    /// Returns the same connection, to a server at this place.
+    pub(super) fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Returns where the server is, if known.
+    pub(super) fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
     }
 
     /// Returns the client that sends requests.

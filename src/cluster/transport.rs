@@ -25,6 +25,7 @@ use super::{
     limits::{Origin, Permit, RequestLimits},
     outage::{Jitter, Outage},
     reason::reason,
+    refusal::refuse,
     retry::{Pause, Verdict, judge},
     sessions::{Advice, Session, Sessions},
 };
@@ -172,6 +173,14 @@ impl Transport {
     /// Returns the address of the server; empty if unknown.
     pub(super) fn server(&self) -> &str {
         &self.server
+    }
+
+    /// Returns the certificate of the server, DER; `None` if a proxy leads to it, or without TLS.
+    pub(super) async fn certificate(&self) -> Result<Option<Vec<u8>>, ApiError> {
+        let (_ticket, session) = self.sessions.acquire().await;
+        let Some(place) = session.place() else { return Ok(None) };
+        let refused = |it| refuse(format!("cannot connect to {}: {it}", self.server), None);
+        place.certificate().await.map(Some).map_err(refused)
     }
 
     /// Stretches pauses of streams at random.

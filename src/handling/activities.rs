@@ -1,4 +1,4 @@
-//! Runs the operator's own handlers: start-up, clean-up, login, probe.
+//! Runs the operator's own handlers: start-up, clean-up, login, probe, tunnel.
 //!
 //! The contract is `tests/vectors/activities.json`. All handlers of an activity run one after another, in rounds; those that failed
 //! temporarily run again in a later round. Nothing is stored.
@@ -12,17 +12,20 @@ use tokio::time;
 
 use super::run::{Runner, Try, since};
 use crate::call::{ActivityCause, Cause, Current, Logger, Memo, Scripts};
-use crate::logic::handlers::{
-    handler::{Handler, Kind},
-    outcome::Outcome,
+use crate::logic::{
+    admission::tunnel,
+    handlers::{
+        handler::{Handler, Kind},
+        outcome::Outcome,
+    },
 };
-use crate::ports::{AskLogin, Clock, NativeLogins};
+use crate::ports::{AskLogin, AskTunnel, Clock, NativeLogins};
 use crate::settings::{Execution, Settings};
 
 /// An activity and the arguments of its handlers.
 #[derive(Clone)]
 pub struct Activity {
-    /// Startup, cleanup, login or probe.
+    /// Startup, cleanup, login, probe or tunnel.
     pub kind: Kind,
     /// Its handlers, in the order of declaration.
     pub handlers: Vec<Arc<Handler>>,
@@ -32,12 +35,14 @@ pub struct Activity {
     pub memo: Memo,
     /// The sources of native logins; used only by login handlers.
     pub logins: NativeLogins,
+    /// The kwarg `server`; used only by tunnel handlers.
+    pub server: Option<Arc<Value>>,
 }
 
-/// An activity that runs repeatedly, each time with the handlers of the generation that took over last: login or probe.
+/// An activity that runs repeatedly, each time with the handlers of the generation that took over last: login, probe or tunnel.
 #[derive(Clone)]
 pub struct RepeatedActivity {
-    /// Login or probe.
+    /// Login, probe or tunnel.
     pub kind: Kind,
     /// The source of the handlers.
     pub current: Current,
@@ -61,7 +66,7 @@ impl RepeatedActivity {
     /// # Errors
     /// If handlers failed permanently.
     pub async fn run(&self) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
-        self.run_with(NativeLogins::default()).await
+        self.run_with(NativeLogins::default(), None).await
     }
 
     /// Converts login handlers into the callback that the cluster adapter calls.
@@ -69,17 +74,36 @@ impl RepeatedActivity {
         let login = Arc::new(self);
         Arc::new(move |logins| {
             let login = Arc::clone(&login);
-            Box::pin(async move { login.run_with(logins).await.map_err(|error| error.to_string()) })
+            Box::pin(async move {
+                login.run_with(logins, None).await.map_err(|error| error.to_string())
+            })
         })
     }
 
-    /// Runs all handlers with these sources of native logins.
+    /// Converts tunnel handlers into the callback that the webhook server calls.
+    pub fn into_tunnel(self) -> AskTunnel {
+        let tunnel = Arc::new(self);
+        Arc::new(move |server| {
+            let tunnel = Arc::clone(&tunnel);
+            Box::pin(async move {
+                let returned = tunnel.run_with(NativeLogins::default(), Some(server)).await;
+                let returned = returned.map_err(|error| error.to_string())?;
+                let first = returned.into_iter().next();
+                let (id, value) = first.ok_or("the tunnel handlers return no URL")?;
+                tunnel::client_config(&value)
+                    .map_err(|it| format!("the tunnel handler '{id}': {it}"))
+            })
+        })
+    }
+
+    /// Runs all handlers with these sources of native logins, and this webhook server.
     ///
     /// # Errors
     /// If handlers failed permanently.
     pub async fn run_with(
         &self,
         logins: NativeLogins,
+        server: Option<Arc<Value>>,
     ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
         let live = self.current.get();
         let runner = Runner {
@@ -91,7 +115,8 @@ impl RepeatedActivity {
         let own = live.generation.registry.activities(self.kind);
         let handlers = if own.is_empty() { self.fallback.clone() } else { own };
         let (settings, memo) = (Arc::clone(&self.settings), self.memo.clone());
-        run(runner, &Activity { kind: self.kind, handlers, settings, memo, logins }).await
+        let activity = Activity { kind: self.kind, handlers, settings, memo, logins, server };
+        run(runner, &activity).await
     }
 }
 
@@ -144,6 +169,7 @@ async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progres
         activity: name(activity.kind),
         settings: Arc::clone(&activity.settings),
         logins: activity.logins,
+        server: activity.server.clone(),
     };
     let attempt = Try {
         handler: Arc::clone(&progress.handler),
@@ -182,8 +208,12 @@ fn conclude(
 
 /// Returns the kwarg `activity`.
 fn name(kind: Kind) -> &'static str {
-    let names =
-        [(Kind::Cleanup, "cleanup"), (Kind::Login, "authentication"), (Kind::Probe, "probe")];
+    let names = [
+        (Kind::Cleanup, "cleanup"),
+        (Kind::Login, "authentication"),
+        (Kind::Probe, "probe"),
+        (Kind::Tunnel, "tunnel"),
+    ];
     names.into_iter().find(|(it, _)| *it == kind).map_or("startup", |(_, name)| name)
 }
 

@@ -1,15 +1,18 @@
 //! The servers that receive reviews of admission webhooks, and the operator that answers them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{BoxFuture, Clock, Cluster};
 use crate::logic::{
-    admission::{configuration::ClientConfig, guard::Guarded, review::ReviewError},
+    admission::{
+        configuration::ClientConfig, guard::Guarded, review::ReviewError, server::Publishing,
+    },
     object::Object,
 };
 use crate::settings::Settings;
@@ -18,16 +21,40 @@ use crate::telemetry::Health;
 /// The client that sent a review: most often an API server.
 #[derive(Clone, Debug)]
 pub struct ReviewClient {
-    /// The kwarg `headers`.
-    pub headers: Arc<Value>,
+    headers: Arc<Headers>,
     /// The kwarg `sslpeer`.
     pub certificate: Arc<Value>,
 }
 
+#[derive(Debug, Default)]
+struct Headers {
+    received: HeaderMap,
+    /// The kwarg, once somebody needs it.
+    described: OnceLock<Arc<Value>>,
+}
+
+impl ReviewClient {
+    /// Returns the client that sent these headers.
+    pub fn new(received: HeaderMap, certificate: Arc<Value>) -> Self {
+        let headers = Arc::new(Headers { received, described: OnceLock::new() });
+        ReviewClient { headers, certificate }
+    }
+
+    /// Returns the kwarg `headers`; of repeated ones, the last value.
+    pub fn headers(&self) -> &Arc<Value> {
+        let Headers { received, described } = &*self.headers;
+        described.get_or_init(|| {
+            let text = |it: &http::HeaderValue| String::from_utf8_lossy(it.as_bytes()).into_owned();
+            let pairs =
+                received.iter().map(|(name, it)| (name.as_str().to_owned(), text(it).into()));
+            Arc::new(Value::Object(pairs.collect()))
+        })
+    }
+}
+
 impl Default for ReviewClient {
     fn default() -> Self {
-        let empty = Arc::new(Value::Object(serde_json::Map::new()));
-        ReviewClient { headers: Arc::clone(&empty), certificate: empty }
+        ReviewClient::new(HeaderMap::new(), Arc::new(Value::Object(serde_json::Map::new())))
     }
 }
 
@@ -50,6 +77,10 @@ pub trait Reviewer: Send + Sync + 'static {
     fn review(&self, request: ReviewRequest) -> BoxFuture<'_, Result<Bytes, ReviewError>>;
 }
 
+/// Asks tunnel handlers how API servers reach the webhook server, whose description is the kwarg `server`.
+pub type AskTunnel =
+    Arc<dyn Fn(Arc<Value>) -> BoxFuture<'static, Result<ClientConfig, String>> + Send + Sync>;
+
 /// Loads edited scripts before they are stored.
 pub trait ScriptGuard: Send + Sync + 'static {
     /// Returns the `ConfigMap`s whose edits are loaded.
@@ -70,7 +101,7 @@ pub trait WebhookServer: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the settings are incomplete.
-    fn setup(&self, settings: &Settings) -> Result<WebhookSetup, String>;
+    fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String>;
 
     /// Opens the server.
     ///
@@ -92,6 +123,8 @@ pub struct WebhookParts {
     pub reviewer: Arc<dyn Reviewer>,
     /// The settings at the start of the server.
     pub settings: Arc<Settings>,
+    /// The tunnel handlers, if there are any.
+    pub tunnel: Option<AskTunnel>,
     /// The cluster, for certificates that are shared with other replicas.
     pub cluster: Arc<dyn Cluster>,
     /// The clock for the lifetimes of certificates.

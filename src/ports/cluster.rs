@@ -82,6 +82,11 @@ pub trait Cluster: Send + Sync + 'static {
     /// Returns the server's response to `/version`, as JSON.
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>>;
 
+    /// Returns the certificate of the server, DER. `None`: it has none, or a proxy hides it.
+    fn certificate(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, ApiError>> {
+        Box::pin(future::ready(Ok(None)))
+    }
+
     /// Uses these settings for all requests from now on. Streams have their own settings.
     fn configure(&self, settings: Arc<Settings>);
 

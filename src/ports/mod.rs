@@ -14,8 +14,8 @@ mod pauses;
 mod reloads;
 
 pub use admission::{
-    ReviewClient, ReviewRequest, Reviewer, RunningServer, ScriptGuard, WebhookParts, WebhookServer,
-    WebhookSetup,
+    AskTunnel, ReviewClient, ReviewRequest, Reviewer, RunningServer, ScriptGuard, WebhookParts,
+    WebhookServer, WebhookSetup,
 };
 pub use clock::{Clock, Steps, until};
 pub use cluster::{

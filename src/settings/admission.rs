@@ -37,6 +37,8 @@ pub struct WebhookServer {
     pub path: Option<String>,
     /// The host in the published URL.
     pub host: Option<String>,
+    /// The local cluster whose API server calls this machine: determines the host.
+    pub cluster: Option<LocalCluster>,
     /// The whole published URL.
     pub url: Option<String>,
     /// File with the certificates of the server, PEM.
@@ -63,6 +65,21 @@ pub struct WebhookServer {
     pub file_check_interval: Duration,
 }
 
+/// A cluster on this machine, in a container or a virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalCluster {
+    /// Whichever it is.
+    Auto,
+    /// The cluster of Docker Desktop.
+    DockerDesktop,
+    /// k3d
+    K3d,
+    /// kind
+    Kind,
+    /// minikube
+    Minikube,
+}
+
 /// Whether clients of the webhook server need a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyMode {
@@ -81,6 +98,7 @@ impl Default for WebhookServer {
             port: None,
             path: None,
             host: None,
+            cluster: None,
             url: None,
             certfile: None,
             pkeyfile: None,

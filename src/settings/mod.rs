@@ -12,7 +12,7 @@ mod admission;
 mod names;
 mod storages;
 
-pub use admission::{Admission, VerifyMode, WebhookServer, WebhookService};
+pub use admission::{Admission, LocalCluster, VerifyMode, WebhookServer, WebhookService};
 pub use names::{FieldPath, PREFIX};
 pub use storages::{
     AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, DigestKey, HiddenFields,

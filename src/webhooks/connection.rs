@@ -147,7 +147,7 @@ async fn answer(
         Ok(Err(error)) => return refusal(StatusCode::BAD_REQUEST, &error.to_string()),
         Err(_elapsed) => return refusal(StatusCode::REQUEST_TIMEOUT, "the review is incomplete"),
     };
-    let client = ReviewClient { headers: Arc::new(headers(&head)), certificate };
+    let client = ReviewClient::new(head.headers, certificate);
     let review = ReviewRequest { handler: Some(id), body, client, deadline };
     let Ok(permit) = timeout_at(limit, shared.permits.acquire()).await else {
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many reviews at once");
@@ -181,14 +181,6 @@ fn deadline(head: &Parts) -> Option<Instant> {
     let text = fields.find_map(|it| it.strip_prefix("timeout="))?;
     let timeout = duration::parse(&text.into())?;
     Some(Instant::now() + timeout.min(TIMEOUT_MAX))
-}
-
-/// Returns the headers of a request; of repeated ones, the last value.
-fn headers(head: &Parts) -> Value {
-    let pairs = head.headers.iter().map(|(name, value)| {
-        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned().into())
-    });
-    Value::Object(pairs.collect())
 }
 
 fn status(error: &ReviewError) -> StatusCode {

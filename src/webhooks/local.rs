@@ -11,7 +11,10 @@ use percent_encoding::percent_decode_str;
 use tokio::{sync::watch, time::Instant};
 
 use crate::logic::{
-    admission::configuration::{ClientConfig, Endpoint},
+    admission::{
+        configuration::{ClientConfig, Endpoint},
+        server::Publishing,
+    },
     text::duration,
 };
 use crate::ports::{
@@ -58,7 +61,7 @@ fn deadline(query: &str) -> Option<Instant> {
 }
 
 impl WebhookServer for LocalWebhooks {
-    fn setup(&self, settings: &Settings) -> Result<WebhookSetup, String> {
+    fn setup(&self, settings: &Settings, _: Publishing) -> Result<WebhookSetup, String> {
         let managed = settings.admission.managed.clone().unwrap_or_else(|| NAME.to_owned());
         Ok(WebhookSetup { managed: Some(managed) })
     }

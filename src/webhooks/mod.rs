@@ -2,7 +2,7 @@
 //!
 //! `server.rs` opens the socket and says how API servers reach it; `connection.rs` speaks TLS and HTTP; `tls.rs` holds the present
 //! certificate; `generated.rs`, `files.rs` and `secret.rs` are the places where certificates come from; `peer.rs` describes the
-//! certificates of clients. `local.rs` is the same without a network, for embedded servers.
+//! certificates of clients; `this_machine.rs` and `tunnel.rs` find the published address. `local.rs` is the same without a network, for embedded servers.
 
 mod connection;
 mod files;
@@ -11,7 +11,9 @@ mod local;
 mod peer;
 mod secret;
 mod server;
+mod this_machine;
 mod tls;
+mod tunnel;
 
 pub use self::{
     local::LocalWebhooks,

@@ -9,8 +9,10 @@ use x509_parser::{
     objects::{oid_registry, oid2sn},
     parse_x509_certificate,
     time::ASN1Time,
-    x509::X509Name,
+    x509::{AttributeTypeAndValue, X509Name},
 };
+
+use crate::logic::admission::local_cluster::ServerFacts;
 
 /// Returns the description of a verified certificate; an empty map if it cannot be read.
 pub(super) fn described(certificate: &CertificateDer<'_>) -> Value {
@@ -18,6 +20,30 @@ pub(super) fn described(certificate: &CertificateDer<'_>) -> Value {
         Ok((_rest, parsed)) => describe(&parsed),
         Err(_) => Value::Object(Map::new()),
     }
+}
+
+/// Returns the names in the certificate of an API server.
+pub(super) fn facts(certificate: &CertificateDer<'_>) -> ServerFacts {
+    let Ok((_rest, parsed)) = parse_x509_certificate(certificate) else {
+        return ServerFacts::default();
+    };
+    let alternatives = parsed.subject_alternative_name().ok().flatten();
+    let alternatives = alternatives.map(|it| it.value.general_names.as_slice()).unwrap_or_default();
+    let hosts = alternatives.iter().filter_map(|it| {
+        let GeneralName::DNSName(host) = it else { return None };
+        Some((*host).to_owned())
+    });
+    ServerFacts {
+        names: texts(parsed.subject().iter_common_name()),
+        organizations: texts(parsed.subject().iter_organization()),
+        issuers: texts(parsed.issuer().iter_common_name()),
+        hosts: hosts.collect(),
+        version: None,
+    }
+}
+
+fn texts<'a>(attributes: impl Iterator<Item = &'a AttributeTypeAndValue<'a>>) -> Vec<String> {
+    attributes.filter_map(|it| it.as_str().ok().map(str::to_owned)).collect()
 }
 
 fn describe(certificate: &X509Certificate<'_>) -> Value {

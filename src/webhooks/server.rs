@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures::future::{BoxFuture, pending};
+use serde_json::{Map, Value};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -21,12 +22,14 @@ use super::{
     files::{self, CertificateFiles},
     generated,
     secret::{CertificateSecret, secrets},
+    this_machine,
     tls::{self, ServerCertificate},
+    tunnel::{self, Tunnel},
 };
 use crate::logic::admission::{
     certificates::CA_LIFE,
     configuration::{ClientConfig, Endpoint},
-    server::{self, CertificatePlan, ServerPlan},
+    server::{self, CertificatePlan, Publishing, ServerPlan},
 };
 use crate::ports::{RunningServer, ScriptGuard, WebhookParts, WebhookServer, WebhookSetup};
 use crate::settings::Settings;
@@ -47,7 +50,7 @@ const PROCESS_YEARS: u32 = 10;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why scripts cannot be guarded.
-const UNREACHABLE: &str = "--guard-configmaps needs webhooks that API servers can reach: use --webhook-service or --webhook-url";
+const UNREACHABLE: &str = "--guard-configmaps needs webhooks that API servers can reach: use --webhook-service, --webhook-url or on_tunnel";
 
 type Client = Arc<watch::Sender<Option<ClientConfig>>>;
 
@@ -56,9 +59,9 @@ type Client = Arc<watch::Sender<Option<ClientConfig>>>;
 pub struct HttpsWebhooks;
 
 impl WebhookServer for HttpsWebhooks {
-    fn setup(&self, settings: &Settings) -> Result<WebhookSetup, String> {
-        ServerPlan::of(&settings.admission)?;
-        Ok(WebhookSetup { managed: server::managed(&settings.admission) })
+    fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String> {
+        ServerPlan::of(&settings.admission, publishing)?;
+        Ok(WebhookSetup { managed: server::managed(&settings.admission, publishing) })
     }
 
     fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>> {
@@ -74,8 +77,9 @@ impl WebhookServer for GuardedWebhooks {
         Some(Arc::clone(&self.0))
     }
 
-    fn setup(&self, settings: &Settings) -> Result<WebhookSetup, String> {
-        let setup = HttpsWebhooks.setup(settings).ok().filter(|it| it.managed.is_some());
+    fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String> {
+        let setup =
+            HttpsWebhooks.setup(settings, publishing).ok().filter(|it| it.managed.is_some());
         setup.ok_or_else(|| UNREACHABLE.to_owned())
     }
 
@@ -85,7 +89,15 @@ impl WebhookServer for GuardedWebhooks {
 }
 
 async fn start(parts: WebhookParts) -> Result<RunningServer, String> {
-    let plan = ServerPlan::of(&parts.settings.admission)?;
+    let tunnel = parts.tunnel.clone();
+    let publishing = if tunnel.is_some() { Publishing::Tunnel } else { Publishing::Settings };
+    let mut admission = parts.settings.admission.clone();
+    if let Some(server) = &mut admission.server
+        && let Some(wanted) = server.cluster
+    {
+        server.host = this_machine::host(wanted, &*parts.cluster).await;
+    }
+    let plan = ServerPlan::of(&admission, publishing)?;
     let socket = bind(plan.address.as_deref(), plan.port).await?;
     let port = socket.local_addr().map_err(|it| it.to_string())?.port();
     let endpoint = plan.endpoint(port);
@@ -97,7 +109,9 @@ async fn start(parts: WebhookParts) -> Result<RunningServer, String> {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let address = plan.address.as_deref().unwrap_or("*");
     tracing::debug!(target: TARGET, "Listening for webhooks at {scheme}://{address}:{port}{}", plan.path);
-    if let Endpoint::Url(url) = &endpoint {
+    if tunnel.is_none()
+        && let Endpoint::Url(url) = &endpoint
+    {
         tracing::debug!(target: TARGET, "Accessing the webhooks at {url}");
     }
     let shared = Shared {
@@ -108,15 +122,31 @@ async fn start(parts: WebhookParts) -> Result<RunningServer, String> {
         permits: Semaphore::new(REVIEWS_MAX),
     };
     let dump = dump(plan.server.cadump.clone(), client.clone());
+    let (client, tunneling) = match tunnel {
+        Some(ask) => {
+            let (server, interval) = (described(&plan, port), plan.server.file_check_interval);
+            tunnel::start(Tunnel { ask, server, interval, health: parts.health.clone() }, client)
+        }
+        None => (client, Box::pin(pending()) as BoxFuture<'static, ()>),
+    };
     let serving = Box::pin(async move {
         tokio::select! {
             () = accept(socket, tls, Arc::new(shared), parts.stop) => {}
             () = upkeep => {}
             () = dump => {}
+            () = tunneling => {}
         }
         drop(client_config);
     });
     Ok(RunningServer { serving, client })
+}
+
+/// Returns the kwarg `server` of tunnel handlers, without the CA.
+fn described(plan: &ServerPlan, port: u16) -> Map<String, Value> {
+    let path = if plan.path.is_empty() { "/" } else { &plan.path };
+    let fields =
+        [("port", port.into()), ("path", path.into()), ("insecure", plan.server.insecure.into())];
+    fields.map(|(name, value): (&str, Value)| (name.to_owned(), value)).into_iter().collect()
 }
 
 async fn bind(address: Option<&str>, port: u16) -> Result<TcpListener, String> {

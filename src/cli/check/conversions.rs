@@ -133,14 +133,16 @@ fn reviewer(
         execution: options.settings.execution.clone(),
         resources: vec![(Arc::new(resource), handlers)],
     };
-    OperatorReviewer {
+    let reviewer = OperatorReviewer {
         scripts: Arc::clone(host) as Arc<dyn Scripts>,
         clock: Clock::system(),
         memo: Memo::default(),
         recall: Arc::new(|_| None),
         metrics: Metrics::default(),
-        handlers: Mutex::new(Some(Arc::new(served))),
-    }
+        serving: Mutex::default(),
+    };
+    reviewer.serve(served);
+    reviewer
 }
 
 /// The check of one CRD.

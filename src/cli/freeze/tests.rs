@@ -37,8 +37,7 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Logs(_)
         | Command::Crds(_)
         | Command::Version
-        | Command::Completions(_)
-        | Command::ManPages(_) => {
+        | Command::Completions(_) => {
             panic!("another command")
         }
     }

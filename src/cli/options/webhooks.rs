@@ -52,7 +52,11 @@ impl Webhooks {
             set(settings, "service", &service.into(), &origin)?;
         }
         if let Some((url, origin)) = self.url {
-            set_of_server(settings, "url", url.into(), &origin)?;
+            // Each replaces the other.
+            let is_cluster = configure::LOCAL_CLUSTERS.iter().any(|(name, _)| *name == url);
+            let (name, other) = if is_cluster { ("cluster", "url") } else { ("url", "cluster") };
+            set_of_server(settings, other, Value::Null, &origin)?;
+            set_of_server(settings, name, url.into(), &origin)?;
         }
         if let Some((port, origin)) = self.port {
             set_of_server(settings, "port", port.into(), &origin)?;
@@ -81,4 +85,38 @@ fn set(settings: &mut Settings, name: &str, value: &Value, origin: &str) -> Resu
     let wrong = |problem: String| Report::usage(format!("{origin}: {problem}"));
     let (setting, _outdated) = configure::find("admission", name).map_err(wrong)?;
     setting.set(settings, value).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, Webhooks};
+    use crate::settings::{LocalCluster, WebhookServer};
+
+    fn apply(settings: &mut Settings, url: &str) -> Result<(), String> {
+        let url = Some((url.to_owned(), "--webhook-url".to_owned()));
+        let webhooks = Webhooks { service: None, url, port: None };
+        webhooks.apply(settings).map_err(|it| it.to_string())
+    }
+
+    #[test]
+    fn a_url_and_the_name_of_a_local_cluster_replace_each_other() {
+        let mut settings = Settings::default();
+        for (url, cluster) in [
+            (None, Some(LocalCluster::Auto)),
+            (Some("https://a.example.com"), None),
+            (None, Some(LocalCluster::Kind)),
+        ] {
+            let given = match (url, cluster) {
+                (Some(url), _) => url,
+                (None, Some(LocalCluster::Auto)) => "auto",
+                (None, _) => "kind",
+            };
+            apply(&mut settings, given).unwrap();
+            let url = url.map(str::to_owned);
+            let expected = WebhookServer { cluster, url, ..WebhookServer::default() };
+            assert_eq!(settings.admission.server, Some(expected), "{given}");
+        }
+        let problem = apply(&mut settings, "a.example.com").unwrap_err();
+        assert!(problem.contains("`url` must begin with https://"), "{problem}");
+    }
 }

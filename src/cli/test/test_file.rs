@@ -192,7 +192,12 @@ impl TestFile<'_> {
             ..CallServices::default()
         };
         let attempt = Attempt { retry: 0, started: clock.now(), runtime: Duration::ZERO };
-        let cause = ActivityCause { activity: "test", settings, logins: NativeLogins::default() };
+        let cause = ActivityCause {
+            activity: "test",
+            settings,
+            logins: NativeLogins::default(),
+            server: None,
+        };
         Invocation {
             handler: handler.for_scripts(),
             attempt: Some(attempt),

@@ -31,15 +31,15 @@ impl Reviewer for GuardedReviewer {
             return self.reviewer.review(request);
         }
         Box::pin(async move {
-            let review = Review::parse(&request.body)?;
-            let asked = review.request()?;
+            let mut review = Review::parse(&request.body)?;
+            let asked = review.take_request()?;
             let checked = self.guard.check(Arc::clone(&asked.object)).await;
             let mut decision = Decision::default();
             if let Err(message) = checked {
                 let (class, code) = ("AdmissionError".to_owned(), Some(REFUSED));
                 decision.failures.push(Failure { class, message, code });
             }
-            Ok(decision.answer(&review).to_string().into())
+            Ok(decision.answer(&review).into())
         })
     }
 }

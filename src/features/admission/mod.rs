@@ -12,5 +12,5 @@ mod reviewer;
 pub use self::{
     configurations::{Configurations, Exit, Wanted},
     guarded::GuardedReviewer,
-    reviewer::{AdmissionHandlers, OperatorReviewer, RecallMemo},
+    reviewer::{AdmissionHandlers, OperatorReviewer, RecallMemo, Serving},
 };

@@ -83,7 +83,13 @@ pub struct OperatorReviewer {
     /// Counts the reviews.
     pub metrics: Metrics,
     /// `None` until the operator is ready.
-    pub handlers: Mutex<Option<Arc<AdmissionHandlers>>>,
+    pub serving: Mutex<Option<Arc<Serving>>>,
+}
+
+/// The handlers that answer reviews now.
+pub struct Serving {
+    handlers: AdmissionHandlers,
+    services: Arc<CallServices>,
 }
 
 impl Reviewer for OperatorReviewer {
@@ -102,39 +108,42 @@ impl Reviewer for OperatorReviewer {
 impl OperatorReviewer {
     /// Sets the handlers that answer reviews from now on. Reviews in progress finish with the handlers that they started with.
     pub fn serve(&self, handlers: AdmissionHandlers) {
-        let next = Some(Arc::new(handlers));
+        let services = standalone(&handlers.live.services, self.clock);
+        let next = Some(Arc::new(Serving { handlers, services }));
         // Dropped after the lock is released, because this may end a virtual machine.
-        let _before = std::mem::replace(&mut *self.handlers.lock(), next);
+        let _before = std::mem::replace(&mut *self.serving.lock(), next);
+    }
+
+    fn runner<'a>(&'a self, serving: &'a Serving) -> Runner<'a> {
+        Runner {
+            scripts: &*self.scripts,
+            clock: self.clock,
+            settings: &serving.handlers.execution,
+            services: &serving.services,
+        }
     }
 
     async fn answer(&self, delivered: &ReviewRequest) -> Result<Bytes, ReviewError> {
-        let handlers = self.handlers.lock().clone();
-        let handlers = handlers
+        let serving = self.serving.lock().clone();
+        let serving = serving
             .ok_or_else(|| ReviewError::Unavailable("the operator is not ready yet".into()))?;
+        let handlers = &serving.handlers;
         let review = depth::value(&delivered.body).map_err(|it| review::not_json(&it))?;
         if conversion::is_review(&review) {
-            return self
-                .convert(&handlers, ConversionReview::of(review)?, delivered.deadline)
-                .await;
+            return self.convert(&serving, ConversionReview::of(review)?, delivered.deadline).await;
         }
-        let review = Review::of(review)?;
+        let mut review = Review::of(review)?;
         let served = handlers.resources.iter().find(|(it, _)| review.resource.names(it));
         let Some((resource, selected)) = served else {
             return Err(ReviewError::UnknownResource(review.resource));
         };
-        let request = Arc::new(review.request()?);
+        let request = Arc::new(review.take_request()?);
         if let Some(id) = &delivered.handler
             && !selected.iter().any(|it| *it.id == **id)
         {
             tracing::warn!(target: TARGET, "No handler '{id}' of {resource}: the request is allowed.");
         }
-        let services = standalone(&handlers.live.services, self.clock);
-        let runner = Runner {
-            scripts: &*self.scripts,
-            clock: self.clock,
-            settings: &handlers.execution,
-            services: &services,
-        };
+        let runner = self.runner(&serving);
         let cause = AdmissionCause {
             request: Arc::clone(&request),
             client: delivered.client.clone(),
@@ -159,22 +168,16 @@ impl OperatorReviewer {
         if let Some(id) = id.filter(|id| selected.iter().any(|it| *it.id == **id)) {
             self.metrics.reviewed(id, result(&decision, &call), begun.elapsed());
         }
-        Ok(decision.answer(&review).to_string().into())
+        Ok(decision.answer(&review).into())
     }
 
     async fn convert(
         &self,
-        handlers: &AdmissionHandlers,
+        serving: &Serving,
         review: ConversionReview,
         deadline: Option<Instant>,
     ) -> Result<Bytes, ReviewError> {
-        let services = standalone(&handlers.live.services, self.clock);
-        let runner = Runner {
-            scripts: &*self.scripts,
-            clock: self.clock,
-            settings: &handlers.execution,
-            services: &services,
-        };
+        let (runner, handlers) = (self.runner(serving), &serving.handlers);
         let usual = Instant::now() + CONVERSION_TIMEOUT;
         let deadline = before(deadline.unwrap_or(usual));
         let converter =

@@ -2,7 +2,8 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use json_patch::PatchOperation;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::review::Review;
 use crate::logic::handlers::outcome::Failure;
@@ -21,31 +22,61 @@ pub struct Decision {
     pub operations: Vec<PatchOperation>,
 }
 
+/// The review with the response.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    api_version: &'a Value,
+    kind: &'a Value,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a Value,
+    allowed: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+}
+
+#[derive(Serialize)]
+struct Status {
+    message: String,
+    code: u16,
+}
+
 impl Decision {
     /// Returns whether the request is allowed.
     pub fn is_allowed(&self) -> bool {
         self.failures.is_empty()
     }
 
-    /// Returns the review with the response.
-    pub fn answer(&self, review: &Review) -> Value {
-        let mut response = Map::new();
-        response.insert("uid".into(), review.uid.clone());
-        response.insert("allowed".into(), self.is_allowed().into());
-        if !self.warnings.is_empty() {
-            response.insert("warnings".into(), self.warnings.clone().into());
-        }
-        if !self.operations.is_empty() {
-            let patch = json!(self.operations).to_string();
-            response.insert("patch".into(), BASE64_STANDARD.encode(patch).into());
-            response.insert("patchType".into(), "JSONPatch".into());
-        }
-        if let Some(failure) = self.failure() {
-            let code = failure.code.filter(|it| *it != 0).unwrap_or(CODE);
-            let status = json!({ "message": failure.described(), "code": code });
-            response.insert("status".into(), status);
-        }
-        json!({ "apiVersion": review.api_version, "kind": review.kind, "response": response })
+    /// Returns the review with the response, JSON.
+    pub fn answer(&self, review: &Review) -> String {
+        let has_patch = !self.operations.is_empty();
+        let patch = has_patch.then(|| BASE64_STANDARD.encode(json!(self.operations).to_string()));
+        let status = self.failure().map(|failure| Status {
+            message: failure.described(),
+            code: failure.code.filter(|it| *it != 0).unwrap_or(CODE),
+        });
+        let response = Response {
+            uid: &review.uid,
+            allowed: self.is_allowed(),
+            warnings: &self.warnings,
+            patch,
+            patch_type: has_patch.then_some("JSONPatch"),
+            status,
+        };
+        let answer = Answer { api_version: &review.api_version, kind: &review.kind, response };
+        // Maps with names as keys are always JSON.
+        serde_json::to_string(&answer).unwrap_or_default()
     }
 
     /// Returns the failure to report: of the most specific class, and the first of them.

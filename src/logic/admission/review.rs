@@ -2,13 +2,17 @@
 //!
 //! Before: `webhooks/`, or the embedded server. After: `logic/change/selection.rs` chooses the handlers; `response.rs` answers.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::{Map, Value};
 
 use crate::logic::object::{
     Object, depth,
     diff::{self, Diff},
+    read,
     resource::Resource,
 };
 
@@ -49,14 +53,58 @@ pub struct Request {
     pub dry_run: bool,
     /// The options of the request, such as `DeleteOptions`.
     pub options: Option<Arc<Value>>,
-    /// The object before the request; `None` for new objects.
-    pub old: Option<Arc<Value>>,
-    /// The object as it will be stored; `None` for deletions.
-    pub new: Option<Arc<Value>>,
-    /// The difference between both.
-    pub diff: Arc<Diff>,
+    old: Option<State>,
+    new: Option<State>,
+    diff: OnceLock<Arc<Diff>>,
     /// The new object, or the old one in deletions.
     pub object: Arc<Object>,
+}
+
+/// The object before or after a request.
+#[derive(Clone, Debug)]
+struct State {
+    /// Without managed fields.
+    body: Arc<Value>,
+    managed_fields: Option<Value>,
+    /// With managed fields, once somebody needs them.
+    whole: OnceLock<Arc<Value>>,
+}
+
+impl State {
+    fn new(mut body: Value) -> Self {
+        let managed_fields = read::take_managed_fields(&mut body);
+        State { body: Arc::new(body), managed_fields, whole: OnceLock::new() }
+    }
+
+    fn whole(&self) -> &Arc<Value> {
+        let Some(managed_fields) = &self.managed_fields else { return &self.body };
+        self.whole.get_or_init(|| {
+            let mut body = Value::clone(&self.body);
+            read::restore_managed_fields(&mut body, managed_fields.clone());
+            Arc::new(body)
+        })
+    }
+}
+
+impl Request {
+    /// Returns the object before the request; `None` for new objects.
+    pub fn old_object(&self) -> Option<&Arc<Value>> {
+        self.old.as_ref().map(State::whole)
+    }
+
+    /// Returns the object as it will be stored; `None` for deletions.
+    pub fn new_object(&self) -> Option<&Arc<Value>> {
+        self.new.as_ref().map(State::whole)
+    }
+
+    /// Returns the difference between both.
+    pub fn diff(&self) -> &Diff {
+        self.diff.get_or_init(|| {
+            let [old, new] = [self.old_object(), self.new_object()]
+                .map(|it| it.map_or(&Value::Null, |it| &**it));
+            Arc::new(diff::diff(old, new))
+        })
+    }
 }
 
 /// Why a review cannot be answered.
@@ -104,40 +152,42 @@ impl Review {
         })
     }
 
-    /// Returns what handlers see.
+    /// Returns what handlers see. Takes it out of the review, because objects are large.
     ///
     /// # Errors
     /// If the user or both objects are missing.
-    pub fn request(&self) -> Result<Request, ReviewError> {
-        let present = |name: &str| self.request.get(name).filter(|it| !it.is_null());
-        let text = |name: &str| present(name).and_then(Value::as_str).map(str::to_owned);
-        let shared = |name: &str| present(name).cloned().map(Arc::new);
-        let user_info = shared("userInfo")
+    pub fn take_request(&mut self) -> Result<Request, ReviewError> {
+        let mut request = std::mem::take(&mut self.request);
+        let mut taken = |name: &str| {
+            let value = request.get_mut(name).map(Value::take);
+            value.filter(|it| !it.is_null())
+        };
+        let user_info = taken("userInfo")
             .ok_or_else(|| malformed("User info is missing from the admission request."))?;
-        let (old, new) = (shared("oldObject"), shared("object"));
-        let body = new.as_ref().or(old.as_ref()).ok_or_else(|| {
-            malformed("Either old or new object is missing from the admission request.")
-        })?;
+        let (old, new) = (taken("oldObject").map(State::new), taken("object").map(State::new));
+        let body =
+            new.as_ref().or(old.as_ref()).map(|it| Arc::clone(&it.body)).ok_or_else(|| {
+                malformed("Either old or new object is missing from the admission request.")
+            })?;
         if !body.is_object() {
             return Err(malformed("the object of the admission request is not a JSON object"));
         }
-        let diff = diff::diff(or_null(old.as_ref()), or_null(new.as_ref()));
+        let mut text = |name: &str| match taken(name) {
+            Some(Value::String(text)) => Some(text),
+            Some(_) | None => None,
+        };
         Ok(Request {
             operation: text("operation"),
             subresource: text("subResource"),
-            user_info,
-            dry_run: present("dryRun").is_some_and(crate::logic::text::json::truthy),
-            options: shared("options"),
-            diff: Arc::new(diff),
-            object: Arc::new(Object::from_value(Value::clone(body))),
+            user_info: Arc::new(user_info),
+            dry_run: taken("dryRun").as_ref().is_some_and(crate::logic::text::json::truthy),
+            options: taken("options").map(Arc::new),
+            diff: OnceLock::new(),
+            object: Arc::new(Object::of_tree(body)),
             old,
             new,
         })
     }
-}
-
-fn or_null(value: Option<&Arc<Value>>) -> &Value {
-    value.map_or(&Value::Null, |it| &**it)
 }
 
 impl ResourceName {

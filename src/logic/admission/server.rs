@@ -12,6 +12,18 @@ const NAME: &str = "auto.kopf.dev";
 const MISSING: &str = "Admission handlers exist, but no admission server/tunnel is configured in \
     `settings.admission.server`: use --webhook-service or --webhook-url, or set the setting in a startup handler.";
 
+const TWO_ADDRESSES: &str = "handlers of on_tunnel determine the URL of the webhooks: remove --webhook-service, \
+    --webhook-url, and `url` and `cluster` of `settings.admission.server`, or the handlers";
+
+/// How API servers reach the webhook server, beyond the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publishing {
+    /// As the settings say.
+    Settings,
+    /// As handlers of `on_tunnel` say.
+    Tunnel,
+}
+
 /// A webhook server and how it is published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerPlan {
@@ -55,9 +67,16 @@ impl ServerPlan {
     ///
     /// # Errors
     /// If they describe none.
-    pub fn of(settings: &Admission) -> Result<Self, String> {
-        if settings.server.is_none() && settings.service.is_none() {
+    pub fn of(settings: &Admission, publishing: Publishing) -> Result<Self, String> {
+        let has_none = settings.server.is_none() && settings.service.is_none();
+        if has_none && publishing == Publishing::Settings {
             return Err(MISSING.to_owned());
+        }
+        let is_placed = |it: &WebhookServer| it.url.is_some() || it.cluster.is_some();
+        let is_published =
+            settings.service.is_some() || settings.server.as_ref().is_some_and(is_placed);
+        if is_published && publishing == Publishing::Tunnel {
+            return Err(TWO_ADDRESSES.to_owned());
         }
         let server = settings.server.clone().unwrap_or_default();
         let is_published = settings.service.is_some() || server.url.is_some();
@@ -96,9 +115,11 @@ impl ServerPlan {
 }
 
 /// Returns the name of the webhook configurations; `None`: the operator writes none.
-pub fn managed(settings: &Admission) -> Option<String> {
+pub fn managed(settings: &Admission, publishing: Publishing) -> Option<String> {
     let of_service = |it: &WebhookService| format!("{}.{}.svc", it.name, it.namespace);
-    let has_url = settings.server.as_ref().is_some_and(|it| it.url.is_some());
+    let is_found = |it: &WebhookServer| it.url.is_some() || it.cluster.is_some();
+    let has_url =
+        publishing == Publishing::Tunnel || settings.server.as_ref().is_some_and(is_found);
     let named = settings.managed.clone().or_else(|| settings.service.as_ref().map(of_service));
     named.or_else(|| has_url.then(|| NAME.to_owned()))
 }
@@ -160,15 +181,17 @@ fn host_of_url(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Admission, CertificatePlan, Endpoint, ServerPlan, WebhookServer, managed};
-    use crate::settings::WebhookService;
+    use super::{
+        Admission, CertificatePlan, Endpoint, Publishing, ServerPlan, WebhookServer, managed,
+    };
+    use crate::settings::{LocalCluster, WebhookService};
 
     fn with(server: WebhookServer) -> Admission {
         Admission { server: Some(server), ..Admission::default() }
     }
 
     fn url(server: WebhookServer) -> String {
-        let plan = ServerPlan::of(&with(server)).unwrap();
+        let plan = ServerPlan::of(&with(server), Publishing::Settings).unwrap();
         match plan.endpoint(plan.port) {
             Endpoint::Url(url) => url,
             Endpoint::Service(service) => panic!("{service:?}"),
@@ -207,7 +230,7 @@ mod tests {
             ..WebhookServer::default()
         };
         let names = ["fd00::1", "127.0.0.1", "ops.example.com"].map(str::to_owned).to_vec();
-        let plan = ServerPlan::of(&with(server)).unwrap();
+        let plan = ServerPlan::of(&with(server), Publishing::Settings).unwrap();
         assert_eq!((plan.certificate, plan.port), (CertificatePlan::Generated(names), 9443));
     }
 
@@ -216,12 +239,23 @@ mod tests {
         let url = WebhookServer { url: Some("https://a".into()), ..WebhookServer::default() };
         let service = WebhookService { namespace: "ops".into(), name: "hooks".into(), port: None };
         let service = Admission { service: Some(service), ..Admission::default() };
+        let cluster =
+            WebhookServer { cluster: Some(LocalCluster::Auto), ..WebhookServer::default() };
         let named = Admission { managed: Some("mine".into()), ..service.clone() };
-        assert_eq!(managed(&with(WebhookServer::default())), None);
-        assert_eq!(managed(&with(url)).as_deref(), Some("auto.kopf.dev"));
-        assert_eq!(managed(&service).as_deref(), Some("hooks.ops.svc"));
-        assert_eq!(managed(&named).as_deref(), Some("mine"));
-        let problem = ServerPlan::of(&Admission::default()).unwrap_err();
+        let of = |it: &Admission| managed(it, Publishing::Settings);
+        assert_eq!(of(&with(WebhookServer::default())), None);
+        assert_eq!(of(&with(url.clone())).as_deref(), Some("auto.kopf.dev"));
+        assert_eq!(of(&with(cluster.clone())).as_deref(), Some("auto.kopf.dev"));
+        assert_eq!(of(&service).as_deref(), Some("hooks.ops.svc"));
+        assert_eq!(of(&named).as_deref(), Some("mine"));
+        let none = Admission::default();
+        assert_eq!(managed(&none, Publishing::Tunnel).as_deref(), Some("auto.kopf.dev"));
+        let problem = ServerPlan::of(&none, Publishing::Settings).unwrap_err();
         assert!(problem.starts_with("Admission handlers exist, but no admission server/tunnel"));
+        assert!(ServerPlan::of(&none, Publishing::Tunnel).is_ok());
+        for settings in [&service, &with(url), &with(cluster)] {
+            let problem = ServerPlan::of(settings, Publishing::Tunnel).unwrap_err();
+            assert!(problem.starts_with("handlers of on_tunnel determine the URL"), "{problem}");
+        }
     }
 }

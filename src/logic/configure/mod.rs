@@ -19,6 +19,7 @@ pub use self::{
     setting::{Setting, Shape},
     storages::{STORAGES, storage},
     table::TABLE,
+    webhooks::LOCAL_CLUSTERS,
 };
 use crate::logic::text::nearest::nearest;
 

@@ -198,6 +198,16 @@ fn the_error_of_a_wrong_value_names_the_setting() {
         ),
         ("admission.server", json!({"prt": 1}), "there is no option `prt`; did you mean `port`?"),
         ("admission.server", json!({"port": 0}), "port: expected a port from 1 to 65535, got 0"),
+        (
+            "admission.server",
+            json!({"cluster": "k4d"}),
+            r#"cluster: expected a local cluster: "auto", "docker-desktop", "k3d", "kind" or "minikube", got "k4d""#,
+        ),
+        (
+            "admission.server",
+            json!({"cluster": "k3d", "host": "a"}),
+            "`cluster` determines the host: remove it, or `host` and `url`",
+        ),
         ("admission.server", json!({"certfile": "a"}), "`certfile` and `pkeyfile` need each other"),
         (
             "admission.server",

@@ -9,7 +9,7 @@ use super::{
     value::{Plain, unfit},
 };
 use crate::logic::text::nearest::nearest;
-use crate::settings::{VerifyMode, WebhookServer, WebhookService};
+use crate::settings::{LocalCluster, VerifyMode, WebhookServer, WebhookService};
 
 /// One option of the server.
 struct ServerOption {
@@ -32,13 +32,13 @@ macro_rules! options {
 }
 
 options! {
-    addr, port, path, host, url, certfile, pkeyfile, cadata, cafile, cadump, extra_sans, insecure, verify_mode, verify_cafile,
+    addr, port, path, host, cluster, url, certfile, pkeyfile, cadata, cafile, cadump, extra_sans, insecure, verify_mode, verify_cafile,
     verify_cadata, file_check_interval,
 }
 
 impl Plain for WebhookServer {
-    const TAKES: &'static str = "a map with options of the server: addr, port, path, host, url, certfile, pkeyfile, \
-        cadata, cafile, cadump, extra_sans, insecure, verify_mode, verify_cafile, verify_cadata, file_check_interval";
+    const TAKES: &'static str = "a map with options of the server: addr, port, path, host, cluster, url, certfile, \
+        pkeyfile, cadata, cafile, cadump, extra_sans, insecure, verify_mode, verify_cafile, verify_cadata, file_check_interval";
 
     fn to_json(&self) -> Value {
         let default = WebhookServer::default();
@@ -96,6 +96,9 @@ fn check(server: &WebhookServer) -> Result<(), String> {
     if server.file_check_interval < Duration::from_secs(1) {
         return Err("`file_check_interval` must be at least 1 s".to_owned());
     }
+    if server.cluster.is_some() && (server.host.is_some() || server.url.is_some()) {
+        return Err("`cluster` determines the host: remove it, or `host` and `url`".to_owned());
+    }
     match &server.url {
         Some(url) if !url.starts_with("https://") => {
             Err(format!("`url` must begin with https://, got {url:?}: API servers call no others"))
@@ -136,6 +139,30 @@ impl Plain for WebhookService {
             })
         };
         read().ok_or_else(|| unfit::<Self>(value))
+    }
+}
+
+/// The names of local clusters.
+pub const LOCAL_CLUSTERS: [(&str, LocalCluster); 5] = [
+    ("auto", LocalCluster::Auto),
+    ("docker-desktop", LocalCluster::DockerDesktop),
+    ("k3d", LocalCluster::K3d),
+    ("kind", LocalCluster::Kind),
+    ("minikube", LocalCluster::Minikube),
+];
+
+impl Plain for LocalCluster {
+    const TAKES: &'static str =
+        "a local cluster: \"auto\", \"docker-desktop\", \"k3d\", \"kind\" or \"minikube\"";
+
+    fn to_json(&self) -> Value {
+        let found = LOCAL_CLUSTERS.iter().find(|(_, it)| it == self);
+        found.map_or(Value::Null, |(name, _)| (*name).into())
+    }
+
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let found = LOCAL_CLUSTERS.iter().find(|(name, _)| value.as_str() == Some(name));
+        found.map(|(_, it)| *it).ok_or_else(|| unfit::<Self>(value))
     }
 }
 

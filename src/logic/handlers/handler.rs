@@ -43,6 +43,8 @@ pub enum Kind {
     Login,
     /// `on_probe`
     Probe,
+    /// `on_tunnel`
+    Tunnel,
     /// `test`
     Test,
     /// `on_validate`
@@ -273,6 +275,7 @@ impl Kind {
             Kind::Cleanup => "on_cleanup",
             Kind::Login => "on_login",
             Kind::Probe => "on_probe",
+            Kind::Tunnel => "on_tunnel",
             Kind::Test => "test",
             Kind::Validate => "on_validate",
             Kind::Mutate => "on_mutate",
@@ -289,9 +292,12 @@ impl Kind {
             Kind::Event => Category::Watching,
             Kind::Index => Category::Indexing,
             Kind::Daemon | Kind::Timer => Category::Spawning,
-            Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe | Kind::Test => {
-                Category::Activity
-            }
+            Kind::Startup
+            | Kind::Cleanup
+            | Kind::Login
+            | Kind::Probe
+            | Kind::Tunnel
+            | Kind::Test => Category::Activity,
             Kind::Validate | Kind::Mutate => Category::Admission,
             Kind::Convert => Category::Conversion,
         }

@@ -13,7 +13,7 @@ pub mod essence;
 pub mod fields;
 pub mod hidden;
 pub mod hierarchy;
-mod read;
+pub(super) mod read;
 pub mod reason;
 pub mod reference;
 pub mod resource;
@@ -104,13 +104,14 @@ impl Object {
 
     /// Creates an object from a tree, for tests and for computed bodies.
     pub fn from_value(mut body: Value) -> Self {
-        read::drop_managed_fields(&mut body);
-        Object {
-            header: read::header_of(&body),
-            raw: Bytes::new(),
-            excess: None,
-            body: OnceLock::from(Arc::new(body)),
-        }
+        read::take_managed_fields(&mut body);
+        Object::of_tree(Arc::new(body))
+    }
+
+    /// Creates an object that shares a tree without managed fields.
+    pub fn of_tree(body: Arc<Value>) -> Self {
+        let header = read::header_of(&body);
+        Object { header, raw: Bytes::new(), excess: None, body: OnceLock::from(body) }
     }
 
     /// Returns the bytes without managed fields, for long-term storage; empty if the object was created from a tree.

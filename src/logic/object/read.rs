@@ -48,10 +48,15 @@ pub(super) fn body(raw: &[u8]) -> Result<Value, serde_json::Error> {
     }
 }
 
-/// Removes the managed fields from a tree that has them.
-pub(super) fn drop_managed_fields(body: &mut Value) {
+/// Removes the managed fields from a tree. Returns them, if it had any.
+pub(in crate::logic) fn take_managed_fields(body: &mut Value) -> Option<Value> {
+    body.get_mut("metadata")?.as_object_mut()?.shift_remove(MANAGED_FIELDS)
+}
+
+/// Inserts managed fields into a tree.
+pub(in crate::logic) fn restore_managed_fields(body: &mut Value, fields: Value) {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.shift_remove(MANAGED_FIELDS);
+        metadata.insert(MANAGED_FIELDS.to_owned(), fields);
     }
 }
 

@@ -130,6 +130,7 @@ impl Starting {
             settings: Arc::clone(&settings),
             memo: operator.memo.clone(),
             logins: NativeLogins::default(),
+            server: None,
         };
         let (scripts, clock) = (Arc::clone(&operator.scripts), operator.steady);
         let services = Arc::clone(&live.services);

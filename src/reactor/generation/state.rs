@@ -118,16 +118,18 @@ fn uses(scripts: &dyn Scripts, registry: &Registry) -> Arc<BTreeMap<ScriptId, Id
     Arc::new(uses)
 }
 
-/// Warns that an edit has no effect if it adds the first login handler or removes the last one.
+/// Warns that an edit has no effect if it adds the first handler of logins or tunnels, or removes the last one.
 fn warn_of_logins(before: &Generation, now: &Generation) {
-    let has_any = |it: &Generation| !it.registry.activities(Kind::Login).is_empty();
-    let effect = match (has_any(before), has_any(now)) {
-        (false, true) => "The first on_login handler was added: it is called",
-        (true, false) => "The last on_login handler was removed: other credentials are used",
-        (true, true) | (false, false) => return,
-    };
-    tracing::warn!(
-        target: "kopf.auth",
-        "{effect} only after a restart of the operator."
-    );
+    for (kind, instead) in
+        [(Kind::Login, "other credentials are used"), (Kind::Tunnel, "webhooks get another URL")]
+    {
+        let has_any = |it: &Generation| !it.registry.activities(kind).is_empty();
+        let declared = kind.declared_by();
+        let effect = match (has_any(before), has_any(now)) {
+            (false, true) => format!("The first {declared} handler was added: it is called"),
+            (true, false) => format!("The last {declared} handler was removed: {instead}"),
+            (true, true) | (false, false) => continue,
+        };
+        tracing::warn!(target: "kopf.reactor", "{effect} only after a restart of the operator.");
+    }
 }

@@ -18,6 +18,7 @@ use crate::logic::{
         configuration::{ClientConfig, Rule},
         conversion,
         guard::Guarded,
+        server::Publishing,
     },
     change::{registry::Registry, selection::Selected},
     handlers::handler::Category,
@@ -99,7 +100,9 @@ impl Admission {
             return Ok(());
         }
         let server = self.server.clone().ok_or(UNSUPPORTED)?;
-        let setup = server.setup(settings)?;
+        let tunnel = operator.tunnel(settings);
+        let publishing = if tunnel.is_some() { Publishing::Tunnel } else { Publishing::Settings };
+        let setup = server.setup(settings, publishing)?;
         let memories = Arc::clone(&shared.memories);
         memories.lend(&operator.memo);
         let reviewer = Arc::new(OperatorReviewer {
@@ -108,13 +111,14 @@ impl Admission {
             memo: operator.memo.clone(),
             recall: Arc::new(move |header| memories.memo(&Key::of(header))),
             metrics: operator.health.metrics().clone(),
-            handlers: Mutex::default(),
+            serving: Mutex::default(),
         });
         let stop = (CancellationToken::new(), CancellationToken::new());
         let guarded = guard.as_ref().map(|it| it.guarded()).unwrap_or_default();
         let parts = WebhookParts {
             reviewer: guarding(&reviewer, guard),
             settings: Arc::clone(settings),
+            tunnel,
             cluster: Arc::clone(shared.cluster),
             clock: operator.clock,
             health: operator.health.clone(),

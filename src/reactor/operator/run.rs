@@ -19,7 +19,7 @@ use crate::logic::{
     handlers::{handler::Kind, lifecycle::Lifecycle},
     replicas::peering::Identity,
 };
-use crate::ports::{ApiError, Cluster, Kube, Leadership, NativeLogins, WebhookServer};
+use crate::ports::{ApiError, AskTunnel, Cluster, Kube, Leadership, NativeLogins, WebhookServer};
 use crate::reactor::{
     generation::{
         Candidates,
@@ -237,14 +237,21 @@ impl OperatorContext {
             settings: Arc::clone(&self.settings),
             memo: self.memo.clone(),
             logins: NativeLogins::default(),
+            server: None,
         };
         activities::run(runner, &activity).await?;
         Ok(())
     }
 
+    /// Returns what finds the URL of the webhook server, if scripts do so.
+    pub(super) fn tunnel(&self, settings: &Settings) -> Option<AskTunnel> {
+        let tunnel = self.repeated_activity(Kind::Tunnel, settings);
+        (!tunnel.fallback.is_empty()).then(|| tunnel.into_tunnel())
+    }
+
     fn repeated_activity(&self, kind: Kind, settings: &Settings) -> RepeatedActivity {
-        // A connection made with login handlers keeps needing them.
-        let is_needed = kind == Kind::Login;
+        // A connection made with login handlers keeps needing them, and so does a server with a tunnel.
+        let is_needed = matches!(kind, Kind::Login | Kind::Tunnel);
         let at_start = is_needed.then(|| self.current.get().generation.registry.activities(kind));
         RepeatedActivity {
             kind,

@@ -115,6 +115,12 @@ pub(crate) const DECLARING: &[Declaring] = &[
         Some(Kind::Probe),
         "Calls a function when the liveness endpoint is requested; the response contains its result.",
     ),
+    declaring(
+        "on_tunnel",
+        "tunnel",
+        Some(Kind::Tunnel),
+        "Calls a function to find the URL by which API servers reach the webhook server, such as that of a tunnel; the function returns it, or a map with `url` and `caBundle`.",
+    ),
     Declaring {
         name: "test",
         short: None,

@@ -121,6 +121,7 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
 fn of_activity(cause: &ActivityCause, name: &str) -> Kwarg {
     match name {
         "activity" => Kwarg::Value(cause.activity.into()),
+        "server" => cause.server.clone().map_or(Kwarg::Absent, Kwarg::Tree),
         "settings" => Kwarg::Handle(SettingsAccess::new(Arc::clone(&cause.settings)).into()),
         _ => Kwarg::Absent,
     }
@@ -178,18 +179,18 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
 
 fn of_admission(cause: &AdmissionCause, name: &str) -> Kwarg {
     let request = &cause.request;
-    let tree = |it: &Option<Arc<Value>>| it.clone().map_or(Kwarg::Absent, Kwarg::Tree);
+    let tree = |it: Option<&Arc<Value>>| it.cloned().map_or(Kwarg::Absent, Kwarg::Tree);
     match name {
         "dryrun" => Kwarg::Value(request.dry_run.into()),
         "operation" => of(request.operation.clone().map(Value::from)),
         "subresource" => of(request.subresource.clone().map(Value::from)),
         "userinfo" => Kwarg::Tree(Arc::clone(&request.user_info)),
-        "options" => tree(&request.options),
-        "headers" => Kwarg::Tree(Arc::clone(&cause.client.headers)),
+        "options" => tree(request.options.as_ref()),
+        "headers" => Kwarg::Tree(Arc::clone(cause.client.headers())),
         "sslpeer" => Kwarg::Tree(Arc::clone(&cause.client.certificate)),
-        "old" | "old_value" => tree(&request.old),
-        "new" | "new_value" => tree(&request.new),
-        "diff" => Kwarg::Tree(Arc::new(listed(&request.diff))),
+        "old" | "old_value" => tree(request.old_object()),
+        "new" | "new_value" => tree(request.new_object()),
+        "diff" => Kwarg::Tree(Arc::new(listed(request.diff()))),
         "warn" => Kwarg::Warn(cause.warnings.clone()),
         _ => Kwarg::Absent,
     }

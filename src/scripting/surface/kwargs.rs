@@ -32,7 +32,7 @@ const WARNING: Callback = Callback { parameters: &[("text", Ty::Text)], returns:
 /// All fields, sorted by name.
 #[rustfmt::skip]
 pub(crate) const KWARGS: &[Kwarg] = &[
-    kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe", "test"]), &[Activity], "The activity that is running."),
+    kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe", "tunnel", "test"]), &[Activity], "The activity that is running."),
     kwarg("annotations", Ty::Map, OBJECTS, "The annotations of the object; an empty map if it has none. Read-only."),
     kwarg("body", Ty::Object, OBJECTS, "The whole object. Read-only: change it through `ctx.patch`."),
     kwarg("conditions", Ty::Class("Conditions"), OBJECTS, "The conditions in the status of the object, following the conventions of Kubernetes: `ctx.conditions:set(\"Ready\", true, \"Deployed\", \"3/3 pods\")`."),
@@ -59,6 +59,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("resource", Ty::Class("Resource"), OBJECTS, "The description of the object's resource by the server."),
     kwarg("retry", Ty::Integer, EVERY, "The number of previous attempts of this handler; 0 at the first attempt."),
     kwarg("runtime", Ty::Number, EVERY, "The seconds since the first attempt."),
+    kwarg("server", Ty::Maybe(&Ty::Map), &[Activity], "In `on_tunnel` handlers: the webhook server: `port`, `path`, `insecure`, and `ca`, the certificates that it is trusted by, PEM."),
     kwarg("settings", Ty::Class("Settings"), &[Activity], "The settings of the operator; a startup handler can change them."),
     kwarg("spec", Ty::Map, OBJECTS, "The spec of the object; an empty map if it has none. Read-only."),
     kwarg("sslpeer", Ty::Map, &[Admission], "The verified certificate of the client: `subject`, `issuer`, `serialNumber`, `notBefore`, `notAfter`, `subjectAltName`; empty if there is none."),
@@ -95,7 +96,7 @@ const CLASSES: &[(Category, &str)] = &[
     ),
     (
         Activity,
-        "The argument of `on_startup`, `on_cleanup`, `on_login` and `on_probe` handlers, and of tests.",
+        "The argument of `on_startup`, `on_cleanup`, `on_login`, `on_probe` and `on_tunnel` handlers, and of tests.",
     ),
 ];
 

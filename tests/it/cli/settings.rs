@@ -156,6 +156,7 @@ fn check_script(name: &str, text: &str) {
                     activity: "startup",
                     settings,
                     logins: kopf::ports::NativeLogins::default(),
+                    server: None,
                 }),
                 memo: Memo::default(),
                 logger: Logger::of_activity(),

@@ -29,6 +29,7 @@ mod reload;
 mod scopes;
 mod server;
 mod webhook_changes;
+mod webhook_places;
 mod webhooks;
 
 use std::time::Duration;

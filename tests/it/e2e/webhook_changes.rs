@@ -1,6 +1,7 @@
 //! Webhooks over HTTPS while requests come: other certificates, other handlers, and the death of a replica.
 
 use std::{
+    collections::VecDeque,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{
@@ -10,6 +11,7 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use serde_json::{Value, json};
 use tokio::{
@@ -202,13 +204,16 @@ async fn no_request_fails_while_the_script_is_edited_and_the_ca_is_replaced() {
     place.remove();
 }
 
+/// The ports behind a balancer.
+type Ports = Arc<Mutex<Vec<u16>>>;
+
 /// Distributes connections over ports, and skips those where nobody listens.
-async fn balance(listener: TcpListener, ports: [u16; 2]) {
+async fn balance(listener: TcpListener, ports: Ports) {
     let next = Arc::new(AtomicUsize::new(0));
     let mut connections = JoinSet::new();
     loop {
         let (mut client, _) = listener.accept().await.expect("a connection");
-        let next = Arc::clone(&next);
+        let (next, ports) = (Arc::clone(&next), ports.lock().clone());
         connections.spawn(async move {
             for _ in 0..ports.len() {
                 let turn = next.fetch_add(1, Ordering::Relaxed);
@@ -234,7 +239,7 @@ async fn requests_go_on_when_one_of_two_replicas_is_killed() {
     let published = listener.local_addr().expect("an address").port();
     let ports = [free_port(), free_port()];
     let mut tasks = JoinSet::new();
-    tasks.spawn(balance(listener, ports));
+    tasks.spawn(balance(listener, Arc::new(Mutex::new(ports.to_vec()))));
     let replicas = ports.map(|port| place.start(port, published, &["--leader-elect"]));
     place.until_published(&identity.ca).await;
     place.until_marked("first").await;
@@ -251,6 +256,46 @@ async fn requests_go_on_when_one_of_two_replicas_is_killed() {
     assert!(failures.len() <= 2 * CLIENTS, "{failures:?}");
     assert!(failures.iter().all(|it| it.contains("failed calling webhook")), "{failures:?}");
     other.stop().await.assert_code(0);
+    tasks.shutdown().await;
+    place.remove();
+}
+
+#[tokio::test]
+async fn every_request_is_reviewed_while_two_replicas_are_replaced_one_after_another() {
+    let Some(place) = Place::new("admission-update").await else { return };
+    let identity = Identity::new("ca");
+    place.identity(&identity);
+    place.write("ca.crt", &identity.ca);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
+    let published = listener.local_addr().expect("an address").port();
+    let (ports, mut tasks) = (Ports::default(), JoinSet::new());
+    tasks.spawn(balance(listener, Arc::clone(&ports)));
+    let start = async || {
+        let port = free_port();
+        let replica = place.start(port, published, &["--leader-elect"]);
+        until("the replica serves", async || TcpStream::connect(("127.0.0.1", port)).await).await;
+        ports.lock().push(port);
+        replica
+    };
+    let mut replicas = VecDeque::from([start().await, start().await]);
+    place.until_published(&identity.ca).await;
+    place.until_marked("first").await;
+    let load = place.load();
+    load.until_more(20).await;
+    for _ in 0..2 {
+        replicas.push_back(start().await);
+        // As a cluster does: new connections go elsewhere, then the process is told to stop.
+        ports.lock().remove(0);
+        replicas.pop_front().expect("a replica").stop().await.assert_code(0);
+        load.until_more(40).await;
+    }
+    // Of requests that are sent just when a connection is closed, the API server does not know whether they arrived.
+    let failures = load.end().await;
+    assert!(failures.len() <= CLIENTS, "{failures:?}");
+    assert!(failures.iter().all(|it| it.contains("failed calling webhook")), "{failures:?}");
+    for replica in replicas {
+        replica.stop().await.assert_code(0);
+    }
     tasks.shutdown().await;
     place.remove();
 }

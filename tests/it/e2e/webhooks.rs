@@ -19,6 +19,9 @@ const LUA: &str = r#"
     kopf.on_mutate("configmaps", { id = "change", namespace_selector = here, labels = { change = "yes" }, ignore_failures = true }, function(ctx)
         ctx.patch.data.changed = ctx.userinfo.username
     end)
+    kopf.on_validate("deployments.apps", { id = "scale", subresource = "scale", namespace_selector = here }, function(ctx)
+        if ctx.subresource == "scale" and ctx.spec.replicas > 3 then error(kopf.AdmissionError("too many", 422)) end
+    end)
 "#;
 
 const RHAI: &str = r#"
@@ -31,6 +34,9 @@ const RHAI: &str = r#"
     });
     kopf::on_mutate("configmaps", #{ id: "change", namespace_selector: here, labels: #{ change: "yes" }, ignore_failures: true }, |ctx| {
         ctx.patch.data.changed = ctx.userinfo.username;
+    });
+    kopf::on_validate("deployments.apps", #{ id: "scale", subresource: "scale", namespace_selector: here }, |ctx| {
+        if ctx.subresource == "scale" && ctx.spec.replicas > 3 { throw kopf::AdmissionError("too many", 422); }
     });
 "#;
 
@@ -135,6 +141,15 @@ async fn requests_are_denied_changed_and_warned_of() {
         let kept = place.namespace.try_kubectl(&["delete", "configmap", "a"], "").await;
         let kept = kept.expect_err("denied");
         assert!(kept.contains("it is kept"), "{kept}");
+        let image = "--image=registry.example.com/web";
+        place.namespace.kubectl(&["create", "deployment", "web", "--replicas=9", image]).await;
+        let scale = async |replicas: &str| {
+            let args = ["scale", "deployment", "web", &format!("--replicas={replicas}")];
+            place.namespace.try_kubectl(&args, "").await
+        };
+        scale("2").await.expect("it is admitted");
+        let many = scale("5").await.expect_err("denied");
+        assert!(many.contains("too many"), "{many}");
         operator.stop().await.assert_code(0);
         // Nobody asks any more.
         place.namespace.kubectl(&["delete", "configmap", "a"]).await;

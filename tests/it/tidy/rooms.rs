@@ -48,7 +48,7 @@ const SLACK: usize = 200;
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 2000),
     ("cli", 11100),
-    ("cluster", 4100),
+    ("cluster", 4200),
     ("features", 100),
     ("features/admission", 1100),
     ("features/daemons", 1700),
@@ -58,14 +58,14 @@ const BUDGETS: &[(&str, usize)] = &[
     ("features/peering", 1000),
     ("features/posting", 500),
     ("features/probes", 1000),
-    ("handling", 1500),
+    ("handling", 1600),
     ("lib", 200),
     ("logic", 100),
     ("logic/access", 1600),
-    ("logic/admission", 1200),
+    ("logic/admission", 1500),
     ("logic/background", 1300),
     ("logic/change", 2500),
-    ("logic/configure", 1400),
+    ("logic/configure", 1500),
     ("logic/discovery", 700),
     ("logic/generation", 500),
     ("logic/handlers", 3300),
@@ -92,7 +92,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("sources", 2300),
     ("telemetry", 1700),
     ("testing", 1300),
-    ("webhooks", 1200),
+    ("webhooks", 1500),
 ];
 
 /// The room of a file: `logic/text`, `cluster`, or `lib` for the files directly in `src`.

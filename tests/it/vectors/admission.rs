@@ -143,7 +143,7 @@ async fn response(vector: &Vector) -> Result<Value, String> {
         clock: Clock::system(),
         memo: Memo::default(),
         recall: Arc::new(|_| None),
-        handlers: Mutex::default(),
+        serving: Mutex::default(),
     };
     reviewer.serve(AdmissionHandlers {
         live: Arc::new(LiveGeneration::default()),

@@ -39,7 +39,8 @@ pub(crate) fn declaration(spec: &Value) -> Declaration {
     let spec = spec.as_object().expect("a handler is a map");
     let kind = kind(spec["on"].as_str().expect("the kind of a handler"));
     let name = spec.get("fn").and_then(Value::as_str).unwrap_or("fn");
-    let activity = matches!(kind, Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe);
+    let activity =
+        matches!(kind, Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe | Kind::Tunnel);
     let selectors = match spec.get("resource").and_then(Value::as_array) {
         Some(arguments) => arguments.iter().map(argument).collect(),
         None if activity || kind == Kind::Sub => Vec::new(),
@@ -76,6 +77,7 @@ pub(crate) fn kind(name: &str) -> Kind {
         "cleanup" => Kind::Cleanup,
         "login" => Kind::Login,
         "probe" => Kind::Probe,
+        "tunnel" => Kind::Tunnel,
         "validate" => Kind::Validate,
         "mutate" => Kind::Mutate,
         other => panic!("no kind {other}"),

@@ -71,6 +71,7 @@ async fn check_activity(vector: &Vector) -> Result<(), String> {
         settings: Arc::default(),
         memo: Memo::default(),
         logins: NativeLogins::default(),
+        server: None,
     };
     let services = Arc::default();
     let (scripts, settings) = (&scripts, &settings.execution);

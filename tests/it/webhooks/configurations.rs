@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{MUTATING, NAME, VALIDATING, local_environment, operator, started};
+use super::{MUTATING, NAME, VALIDATING, in_both, local_environment, operator, started};
 
 const BOTH: &str = r#"
     kopf.on_validate("kopfexamples", { id = "check" }, function(ctx) end)
@@ -92,6 +92,69 @@ fn a_reload_changes_the_configurations() {
         env.until(env.start.elapsed().as_secs() + 5).await;
         assert_eq!(names(&env.get(MUTATING, NAME)), ["change.auto.kopf.dev"]);
         running.stop().await;
+    });
+}
+
+#[test]
+fn all_options_reach_the_configurations() {
+    const LUA: &str = r#"
+        kopf.on_mutate("kopfexamples", {
+            id = "all", operations = { "CREATE", "UPDATE" }, subresource = "status", persistent = true, side_effects = true,
+            ignore_failures = true, labels = { app = "web", tier = kopf.PRESENT, old = kopf.ABSENT }, annotations = { note = kopf.PRESENT },
+            match_conditions = { { name = "own", expression = "object.metadata.name != 'x'" } },
+            namespace_selector = { matchLabels = { team = "a" } }, match_policy = "Exact", timeout = 7, reinvocation = true,
+        }, function(ctx) end)
+        kopf.on_validate("kopfexamples", { id = "any", subresource = "*" }, function(ctx) end)
+        kopf.on_validate("kopfexamples", { id = "plain" }, function(ctx) end)
+    "#;
+    const RHAI: &str = r#"
+        kopf::on_mutate("kopfexamples", #{
+            id: "all", operations: ["CREATE", "UPDATE"], subresource: "status", persistent: true, side_effects: true,
+            ignore_failures: true, labels: #{ app: "web", tier: kopf::PRESENT, old: kopf::ABSENT }, annotations: #{ note: kopf::PRESENT },
+            match_conditions: [#{ name: "own", expression: "object.metadata.name != 'x'" }],
+            namespace_selector: #{ matchLabels: #{ team: "a" } }, match_policy: "Exact", timeout: 7, reinvocation: true,
+        }, |ctx| ());
+        kopf::on_validate("kopfexamples", #{ id: "any", subresource: "*" }, |ctx| ());
+        kopf::on_validate("kopfexamples", #{ id: "plain" }, |ctx| ());
+    "#;
+    in_both(LUA, RHAI, async |case| {
+        let mutating = case.env.get(MUTATING, NAME)["webhooks"][0].clone();
+        let labels = json!([
+            { "key": "app", "operator": "In", "values": ["web"] },
+            { "key": "tier", "operator": "Exists" },
+            { "key": "old", "operator": "DoesNotExist" },
+        ]);
+        for (field, expected) in [
+            ("name", json!("all.auto.kopf.dev")),
+            ("sideEffects", json!("NoneOnDryRun")),
+            ("failurePolicy", json!("Ignore")),
+            ("matchPolicy", json!("Exact")),
+            ("timeoutSeconds", json!(7)),
+            ("reinvocationPolicy", json!("IfNeeded")),
+            (
+                "matchConditions",
+                json!([{ "name": "own", "expression": "object.metadata.name != 'x'" }]),
+            ),
+            ("namespaceSelector", json!({ "matchLabels": { "team": "a" } })),
+        ] {
+            assert_eq!(mutating[field], expected, "{field}");
+        }
+        let found = mutating["objectSelector"]["matchExpressions"].as_array().expect("a list");
+        assert!(
+            labels.as_array().expect("a list").iter().all(|it| found.contains(it)),
+            "{found:?}"
+        );
+        let rule = &mutating["rules"][0];
+        assert_eq!(rule["operations"], json!(["CREATE", "UPDATE"]));
+        assert_eq!(rule["resources"], json!(["kopfexamples/status"]));
+        let validating = case.env.get(VALIDATING, NAME)["webhooks"].clone();
+        assert_eq!(
+            validating[0]["rules"][0]["resources"],
+            json!(["kopfexamples", "kopfexamples/*"])
+        );
+        assert_eq!(validating[1]["rules"][0]["resources"], json!(["kopfexamples"]));
+        assert_eq!(validating[1]["rules"][0]["operations"], json!(["*"]));
+        case
     });
 }
 

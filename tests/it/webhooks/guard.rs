@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kopf::logic::admission::server::Publishing;
 use kopf::ports::{
     BoxFuture, RunningServer, ScriptGuard, WebhookParts, WebhookServer, WebhookSetup,
 };
@@ -24,8 +25,8 @@ impl WebhookServer for Guarded {
         self.1.guard()
     }
 
-    fn setup(&self, settings: &Settings) -> Result<WebhookSetup, String> {
-        self.0.setup(settings)
+    fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String> {
+        self.0.setup(settings, publishing)
     }
 
     fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>> {

@@ -34,7 +34,7 @@ impl Reviewer for Echo {
             }
             let answer = json!({
                 "handler": request.handler, "bytes": request.body.len(),
-                "agent": request.client.headers["user-agent"], "peer": *request.client.certificate,
+                "agent": request.client.headers()["user-agent"], "peer": *request.client.certificate,
                 "timed": request.deadline.is_some(),
             });
             Ok(answer.to_string().into())
@@ -57,6 +57,7 @@ impl Server {
         let parts = WebhookParts {
             reviewer: Arc::new(Echo),
             settings,
+            tunnel: None,
             cluster: Arc::new(cluster) as Arc<dyn Cluster>,
             clock: env.clock,
             health: health.clone(),

@@ -5,13 +5,15 @@ mod conversions;
 mod examples;
 mod guard;
 mod https;
+mod published;
 mod reviews;
 
 use std::sync::Arc;
 
 use kopf::reactor::Operator;
 use kopf::scripting::{Placement, Source, Terms};
-use kopf::testing::{Environment, Running, examples as kopfexamples};
+use kopf::telemetry::{Metrics, ReviewLabels};
+use kopf::testing::{Environment, LogCapture, Running, examples as kopfexamples, run_paused};
 use kopf::webhooks::LocalWebhooks;
 use kopf_apiserver::{ApiServer, Post};
 use serde_json::{Value, json};
@@ -36,9 +38,18 @@ fn local_environment() -> (Environment, LocalWebhooks) {
     (Environment::new(ApiServer::builder().resource(kopfexamples()).webhooks(post)), local)
 }
 
-/// An operator with this script.
+/// An operator with this Lua script.
 async fn operator(env: &Environment, script: &str, local: &LocalWebhooks) -> Operator {
-    let source = Source::alone("handlers.lua", script);
+    operator_in(env, ("lua", script), local).await
+}
+
+/// An operator with this script, of a language.
+async fn operator_in(
+    env: &Environment,
+    (language, script): (&str, &str),
+    local: &LocalWebhooks,
+) -> Operator {
+    let source = Source::alone(format!("handlers.{language}"), script);
     let terms = Terms::of(Placement::CurrentRuntime, &kopf::settings::Settings::default());
     let (host, handlers) = env.load(vec![source], terms).await;
     Operator { webhooks: Some(Arc::new(local.clone())), ..env.operator(host, handlers) }
@@ -49,6 +60,55 @@ async fn started(env: &Environment, script: &str, local: &LocalWebhooks) -> Runn
     let running = Running::start(operator(env, script, local).await);
     env.until(env.start.elapsed().as_secs() + 5).await;
     running
+}
+
+/// An operator that runs, with all that tests look at.
+struct Case {
+    env: Environment,
+    local: LocalWebhooks,
+    metrics: Metrics,
+    log: LogCapture,
+    running: Running,
+}
+
+impl Case {
+    /// The object with a name after a request as a user.
+    async fn send(&self, method: &str, name: &str, body: &Value) -> (u16, Value) {
+        let path =
+            if method == "POST" { EXAMPLES.to_owned() } else { format!("{EXAMPLES}/{name}") };
+        send(&self.env, method, &path, body).await
+    }
+
+    /// Creates an object.
+    async fn create(&self, name: &str, spec: &Value) -> (u16, Value) {
+        self.send("POST", name, &example(name, spec)).await
+    }
+
+    /// How often reviews of a webhook ended like this.
+    fn count(&self, webhook: &str, result: &'static str) -> u64 {
+        let labels = ReviewLabels { webhook: webhook.to_owned(), result };
+        self.metrics.reviews.get_or_create(&labels).get()
+    }
+
+    async fn pass(&self, seconds: u64) {
+        self.env.until(self.env.start.elapsed().as_secs() + seconds).await;
+    }
+}
+
+/// Runs a test with an operator in Lua and with one in Rhai.
+fn in_both<F: Future<Output = Case>>(lua: &str, rhai: &str, test: impl Fn(Case) -> F) {
+    for script in [("lua", lua), ("rhai", rhai)] {
+        run_paused(async {
+            let (env, local) = local_environment();
+            let log = LogCapture::of("kopf");
+            let operator = operator_in(&env, script, &local).await;
+            let metrics = operator.health.metrics().clone();
+            let running = Running::start(operator);
+            env.until(5).await;
+            let case = test(Case { env, local, metrics, log, running }).await;
+            case.running.stop().await;
+        });
+    }
 }
 
 /// Sends a request as a user. Returns the status and the body.

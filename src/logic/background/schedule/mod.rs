@@ -102,6 +102,7 @@ impl Schedule {
             | Kind::Cleanup
             | Kind::Login
             | Kind::Probe
+            | Kind::Tunnel
             | Kind::Test
             | Kind::Validate
             | Kind::Mutate

@@ -131,6 +131,21 @@ pub fn options_of(kind: Kind) -> impl Iterator<Item = &'static OptionSpec> {
     OPTIONS.iter().filter(move |it| it.scope.includes(kind))
 }
 
+/// Returns why a kind of declaration does not have an option that others have.
+pub(super) fn reason(kind: Kind, name: &str) -> Option<String> {
+    let option = OPTIONS.iter().find(|it| it.name == name && !it.scope.includes(kind))?;
+    match option.scope {
+        Scope::Retried => Some("its handlers are called once, without retries".to_owned()),
+        Scope::Timed => Some("its handlers have no timeout".to_owned()),
+        Scope::Objects => Some("its handlers are not about single objects".to_owned()),
+        Scope::Only(kinds) => {
+            let names = kinds.iter().map(|it| format!("kopf.{}", it.declared_by()));
+            Some(format!("this is an option of {}", names.collect::<Vec<_>>().join(", ")))
+        }
+        Scope::Every | Scope::Named | Scope::Selecting => None,
+    }
+}
+
 impl Scope {
     fn includes(self, kind: Kind) -> bool {
         let category = kind.category();

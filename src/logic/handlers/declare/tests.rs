@@ -34,9 +34,54 @@ fn an_unknown_option_is_rejected_with_the_nearest_known_one() {
 }
 
 #[test]
-fn an_option_of_another_kind_of_handler_is_unknown() {
-    let error = refusal(Kind::Create, &[("interval", json!(3))]);
-    assert_eq!(error.message, "on_create has no option `interval`");
+fn an_option_of_another_kind_of_handler_is_refused_with_the_reason() {
+    for (kind, option, message, reason) in [
+        (
+            Kind::Create,
+            "interval",
+            "on_create has no option `interval`",
+            "this is an option of kopf.timer",
+        ),
+        (
+            Kind::Create,
+            "side_effects",
+            "on_create has no option `side_effects`",
+            "this is an option of kopf.on_validate, kopf.on_mutate",
+        ),
+        (
+            Kind::Validate,
+            "retries",
+            "on_validate has no option `retries`",
+            "its handlers are called once, without retries",
+        ),
+        (
+            Kind::Mutate,
+            "backoff",
+            "on_mutate has no option `backoff`",
+            "its handlers are called once, without retries",
+        ),
+        (
+            Kind::Validate,
+            "errors",
+            "on_validate has no option `errors`",
+            "its handlers are called once, without retries",
+        ),
+        (
+            Kind::Event,
+            "timeout",
+            "on_event has no option `timeout`",
+            "its handlers have no timeout",
+        ),
+        (
+            Kind::Startup,
+            "labels",
+            "on_startup has no option `labels`",
+            "its handlers are not about single objects",
+        ),
+    ] {
+        let error = refusal(kind, &[(option, json!(3))]);
+        assert_eq!((&*error.message, error.hint.as_deref()), (message, Some(reason)));
+    }
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::super::handler::{Callback, Criterion, ErrorsMode, InitialDelay, Kind};
-use super::{Argument, DeclareError, Marker, options::options_of};
+use super::{
+    Argument, DeclareError, Marker,
+    options::{self, options_of},
+};
 use crate::logic::text::{duration, nearest::nearest};
 use crate::settings::FieldPath;
 
@@ -216,6 +219,9 @@ const DURATION: &str =
 
 fn unknown(kind: Kind, name: &str) -> DeclareError {
     let message = format!("{} has no option `{name}`", kind.declared_by());
+    if let Some(reason) = options::reason(kind, name) {
+        return DeclareError::new(message, reason);
+    }
     match nearest(name, options_of(kind).map(|it| it.name)) {
         Some(nearest) => DeclareError::new(message, format!("did you mean `{nearest}`?")),
         None => message.into(),

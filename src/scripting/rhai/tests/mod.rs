@@ -152,6 +152,7 @@ impl Fixture {
                 activity: "startup",
                 settings,
                 logins: crate::ports::NativeLogins::default(),
+                server: None,
             }),
             memo: self.memo.clone(),
             logger: Logger::of_activity(),

@@ -9,3 +9,4 @@ mod probes;
 mod series;
 mod starting;
 mod streams;
+mod tunnel;

@@ -18,7 +18,11 @@ use serde_json::Value;
 use super::cluster::{Cluster, in_both, read};
 
 /// The handlers of one activity of a script.
-async fn repeated_activity(source: Source, kind: Kind, health: &Health) -> RepeatedActivity {
+pub(super) async fn repeated_activity(
+    source: Source,
+    kind: Kind,
+    health: &Health,
+) -> RepeatedActivity {
     let loaded = ScriptHost::load(vec![source], Placement::CurrentRuntime).await;
     let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
     let registry = Registry::new(handlers).expect("ids are unique");
@@ -41,7 +45,7 @@ pub(super) async fn ask(
     kind: Kind,
     logins: NativeLogins,
 ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
-    repeated_activity(source, kind, &Health::default()).await.run_with(logins).await
+    repeated_activity(source, kind, &Health::default()).await.run_with(logins, None).await
 }
 
 const LUA: &str = r#"

@@ -129,8 +129,10 @@ impl Line {
         });
         let mut options = self.options.clone();
         options.push(("id".into(), Argument::Value(self.id.into())));
-        let is_activity =
-            matches!(self.kind, Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe);
+        let is_activity = matches!(
+            self.kind,
+            Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe | Kind::Tunnel
+        );
         let parts = self.resource.split('/').map(|it| Argument::Value(it.into()));
         let selectors = match self.chooser {
             Some(code) => vec![self.choice(code, scripts, generation, calls)],

@@ -199,6 +199,7 @@ impl Script {
                 activity: "startup",
                 settings,
                 logins: kopf::ports::NativeLogins::default(),
+                server: None,
             }),
         )
     }
