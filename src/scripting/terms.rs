@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use crate::logic::access::grants::Grants;
 use crate::ports::Clock;
-use crate::settings::{Sandbox, Settings};
+use crate::settings::{Sandbox, Settings, Strict};
 use crate::telemetry::Metrics;
 
 /// On which terms scripts run.
@@ -24,6 +24,8 @@ pub struct Terms {
     pub environment: Arc<BTreeMap<String, String>>,
     /// What the time is for scripts.
     pub clock: Clock,
+    /// Which mistakes inside of functions reject a script, if they are looked for.
+    pub strict: Strict,
 }
 
 impl Terms {
@@ -38,6 +40,7 @@ impl Terms {
             metrics: Metrics::default(),
             environment: Arc::default(),
             clock: Clock::system(),
+            strict: settings.reload.strict,
         }
     }
 }
@@ -69,7 +72,7 @@ pub enum Language {
 
 impl Language {
     /// Returns the language of a script or a module of this name.
-    pub(super) fn of_file(name: &str) -> Self {
+    pub(crate) fn of_file(name: &str) -> Self {
         let is_rhai = Path::new(name).extension().is_some_and(|it| it == "rhai");
         if is_rhai { Language::Rhai } else { Language::Lua }
     }

@@ -195,6 +195,7 @@ impl Check {
                     findings.errors.push(LoadError {
                         file,
                         line: None,
+                        columns: None,
                         source_line: None,
                         message,
                         hint,

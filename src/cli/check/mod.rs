@@ -13,12 +13,30 @@ use std::{io::Write as _, path::PathBuf};
 use rustix::{io::dup, stdio::dup2_stdout};
 
 use self::findings::Findings;
+use crate::checker::{Level, Rule};
 use crate::cli::{
     args::OutputFormat,
+    env::variable,
+    logging,
     options::RunOptions,
     report::{Exit, Report},
     scripts::Read,
 };
+
+/// Explains a rule.
+pub(super) fn explain(rule: Rule) -> Exit {
+    let level = match rule.level() {
+        Level::Name => "an unknown name: rejects the script, unless reload.strict is off",
+        Level::Type => "a warning; rejects the script if reload.strict is types",
+    };
+    let (name, doc) = (rule.name(), rule.doc());
+    let text = format!(
+        "{name}: {level}\n\n{doc}\n\nTo allow it in one line: `-- kopf: allow({name})` in Lua, `// kopf: allow({name})` in Rhai, at the end of the line or in the line before.\n"
+    );
+    // A closed stdout is ignored.
+    let _closed = std::io::stdout().write_all(text.as_bytes());
+    Exit::Success
+}
 
 /// Checks the scripts. Prints the findings, also if the scripts cannot be used.
 pub(super) fn run(
@@ -40,7 +58,10 @@ pub(super) fn run(
     // A closed stdout is ignored.
     let _closed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if output == OutputFormat::Text {
-        let _closed = std::io::stderr().write_all(listing::problems(&findings).as_bytes());
+        let problems = listing::problems(&findings);
+        let problems =
+            if logging::colors_stderr(&variable) { listing::colored(&problems) } else { problems };
+        let _closed = std::io::stderr().write_all(problems.as_bytes());
     }
     Ok(if findings.is_usable() { Exit::Success } else { Exit::Failure })
 }

@@ -29,6 +29,7 @@ use tracing_subscriber::{
 };
 
 use crate::cli::{
+    args::ColorWhen,
     args::LogFormat,
     environment::Lookup,
     options::{LogOptions, Verbosity},
@@ -73,6 +74,12 @@ impl Drop for Log {
         self.1.write_all(&ended);
         self.0.flush();
     }
+}
+
+/// Whether texts on stderr have colors: environment variables and the terminal decide.
+pub fn colors_stderr(lookup: Lookup<'_>) -> bool {
+    let is_terminal = io::stderr().is_terminal();
+    color::decide(ColorWhen::Auto, lookup, is_terminal) == ColorWhen::Always
 }
 
 /// Starts logging to stderr, for the whole process. Environment variables decide about colors.

@@ -14,6 +14,7 @@ use tokio::time;
 
 use super::{
     codes,
+    inspection::{self, Inspect},
     routes::{Home, Routes},
 };
 use crate::logic::handlers::{
@@ -102,7 +103,7 @@ impl Script {
 pub(super) async fn prepare(
     routes: &Arc<Routes>,
     terms: &Terms,
-    present: &ScriptSet,
+    (present, inspect): (&ScriptSet, Option<Inspect>),
     sources: Vec<Source>,
 ) -> Result<Prepared, Vec<LoadError>> {
     let width = match terms.placement {
@@ -113,11 +114,14 @@ pub(super) async fn prepare(
     let steps = sources.into_iter().map(|source| step(routes, terms, present, source));
     let steps: Vec<_> = stream::iter(steps).buffered(width).collect().await;
     let (mut scripts, mut handlers, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-    let mut lifecycle = None;
+    let (mut lifecycle, mut loaded) = (None, Vec::new());
     for step in steps {
         let (script, is_told) = match step {
             Ok(Step::Kept(script)) => (script, true),
-            Ok(Step::Loaded(script)) => (script, false),
+            Ok(Step::Loaded(script)) => {
+                loaded.push(script.home.source().clone());
+                (script, false)
+            }
             Err(error) => {
                 errors.push(error);
                 continue;
@@ -129,11 +133,11 @@ pub(super) async fn prepare(
         }
         scripts.push(script);
     }
-    if errors.is_empty() {
-        Ok(Prepared { handlers, lifecycle, scripts: ScriptSet(scripts) })
-    } else {
-        Err(errors)
+    if !errors.is_empty() {
+        return Err(errors);
     }
+    inspection::inspect(inspect, terms, loaded, &handlers).await?;
+    Ok(Prepared { handlers, lifecycle, scripts: ScriptSet(scripts) })
 }
 
 async fn step(

@@ -196,11 +196,71 @@ fn all_mistakes_are_told() {
         json!([{
             "file": "a.lua",
             "line": 1,
+            "column": null,
+            "length": null,
             "source": "kopf.on_create('kex', {retrys = 3}, print)",
             "message": "on_create has no option `retrys`",
             "hint": "did you mean `retries`?",
         }])
     );
+}
+
+#[test]
+fn mistakes_inside_of_functions_are_told_all_at_once() {
+    let lua = "kopf.on_create('kex', function(ctx)\n\tctx.patch.staus.ready = kube.aply(ctx.body)\n\thelpr()\n    json.decode()\nend)";
+    let rhai = "kopf::on_event(\"kex\", |ctx| {\n    ctx.logger.inform(ctx.diff); // kopf: allow(other-handler)\n});";
+    let files = [("a.lua", lua), ("b.rhai", rhai), ("c.lua", "kopf.on_startup(function() x() end")];
+    let here = Directory::with("inside", &files);
+    let (code, stdout, stderr) = here.check(&["."]);
+    assert_eq!(code, 1);
+    assert!(stdout.ends_with("3 scripts, 2 handlers, 5 errors, 1 warning\n"), "{stdout}");
+    is(
+        &stderr,
+        &expect![[r"
+        warning: ./a.lua:4:5: json.decode takes (text), got 0 arguments
+          |
+        4 |     json.decode()
+          |     ^^^^^^^^^^^
+        error: ./c.lua:1: Expected ')' (to close '(' at column 16), got <eof>
+          |
+        1 | kopf.on_startup(function() x() end
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        error: ./a.lua:2:12: there is no ctx.patch.staus
+          |
+        2 |     ctx.patch.staus.ready = kube.aply(ctx.body)
+          |               ^^^^^
+        hint: did you mean `ctx.patch.status`?
+        error: ./a.lua:2:31: there is no kube.aply
+          |
+        2 |     ctx.patch.staus.ready = kube.aply(ctx.body)
+          |                                  ^^^^
+        hint: did you mean `kube.apply`?
+        error: ./a.lua:3:2: there is no function `helpr`
+          |
+        3 |     helpr()
+          |     ^^^^^
+        error: ./b.rhai:2:16: there is no ctx.logger.inform
+          |
+        2 |     ctx.logger.inform(ctx.diff); // kopf: allow(other-handler)
+          |                ^^^^^^
+        hint: did you mean `ctx.logger.info`?
+    "]],
+    );
+    let (code, answer) = here.json(&["b.rhai"]);
+    assert_eq!((code, &answer["ok"]), (1, &json!(false)));
+    assert_eq!(answer["errors"][0]["column"], 16);
+    assert_eq!(answer["mistakes"][0]["rule"], "unknown-member");
+    let lax = |strict: &str| {
+        let setting = format!("--set=reload.strict={strict}");
+        let (code, _, stderr) = here.check(&["a.lua", "b.rhai", &setting]);
+        let count = |title: &str| stderr.lines().filter(|it| it.starts_with(title)).count();
+        (code, count("error:"), count("warning:"))
+    };
+    assert_eq!([lax("off"), lax("names"), lax("types")], [(0, 0, 5), (1, 4, 1), (1, 5, 0)]);
+    let (code, stdout, _) = here.check(&["--explain", "unknown-member"]);
+    assert!(code == 0 && stdout.starts_with("unknown-member: "), "{stdout}");
+    let (code, _, stderr) = here.check(&["--explain", "unknown-membr"]);
+    assert!(code == 2 && stderr.contains("unknown-member"), "{stderr}");
 }
 
 #[test]

@@ -105,6 +105,13 @@ impl Modules {
         self.0.taken.lock().by_file.values().map(|(module, _)| module.clone()).collect()
     }
 
+    /// The texts that the script has taken until now, by their files.
+    pub(crate) fn texts(&self) -> Vec<(PathBuf, Arc<str>)> {
+        let taken = self.0.taken.lock();
+        let texts = taken.by_file.iter();
+        texts.filter_map(|(file, (_, text))| Some((file.clone(), text.clone()?))).collect()
+    }
+
     /// Whether this name is in any text that the script has taken until now.
     pub(crate) fn name(&self, name: &str) -> bool {
         let taken = self.0.taken.lock();
