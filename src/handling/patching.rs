@@ -58,6 +58,8 @@ pub struct Received {
     pub object: Option<Arc<Object>>,
     /// Transformations of scripts that were rejected. They are no longer in the patch.
     pub refused: Vec<Refused>,
+    /// The server has shown an older version of the object than before: its event may have come already.
+    pub is_restored: bool,
 }
 
 /// A rejected transformation; retries would not help.
@@ -158,6 +160,7 @@ impl Patcher<'_> {
             }
             let Some(latest) = self.latest(object).await? else { return Ok(self.gone()) };
             if order::is_older(&latest, order::number(object)) {
+                received.is_restored = true;
                 return Ok(self.restored());
             }
             if latest.header().deletion_timestamp.is_some() {
@@ -199,15 +202,25 @@ impl Patcher<'_> {
             Err(PatchError::Api(error)) if names(&error, object) => return Ok(self.gone()),
             Err(error) => error,
         };
-        // Another object with this name has another uid, so it rejects ours.
         let is_refused = matches!(
             &error,
-            PatchError::Api(it) if matches!(it.class, ErrorClass::Invalid | ErrorClass::Conflict)
+            PatchError::Api(it) if matches!(it.class, ErrorClass::Invalid | ErrorClass::Conflict | ErrorClass::Denied)
         );
-        if is_refused && let Ok(None) = self.latest(object).await {
-            return Ok(self.gone());
+        let latest = if is_refused { self.latest(object).await } else { return Err(error) };
+        match latest {
+            // Another object with this name has another uid, so it rejects ours.
+            Ok(None) => Ok(self.gone()),
+            // An earlier attempt was accepted, but its response was lost.
+            Ok(Some(latest))
+                if !patch.merge.is_empty() && latest.is_known_to_contain(&patch.merge) =>
+            {
+                patch.merge.clear();
+                received.object = Some(Arc::clone(&latest));
+                let is_outdated = self.send(&latest, patch, received).await?;
+                Ok(Patched { is_outdated, is_gone: false })
+            }
+            Ok(Some(_)) | Err(_) => Err(error),
         }
-        Err(error)
     }
 
     /// Returns the latest object; `None` if it is gone, also if another object has its name.

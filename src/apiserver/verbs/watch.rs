@@ -105,6 +105,8 @@ pub(crate) struct Watch {
     refusal: Option<Refusal>,
     /// What exists at the start.
     initial: VecDeque<Arc<Stored>>,
+    /// Whether that is in the version that the client asks for.
+    is_initial_converted: bool,
     /// The version below which everything is delivered.
     revision: u64,
     options: Options,
@@ -165,6 +167,7 @@ impl Watch {
             scope,
             resource,
             initial,
+            is_initial_converted: false,
             refusal,
             asked,
             presenter: None,
@@ -192,22 +195,15 @@ impl Watch {
             if self.ended || self.shared.signals.get().epoch != self.epoch {
                 return None;
             }
-            if let Err(refusal) = self.convert_initial().await {
+            if !std::mem::replace(&mut self.is_initial_converted, true)
+                && let Err(refusal) = self.convert_initial().await
+            {
                 self.refusal = Some(refusal);
             }
             match self.step() {
                 Step::Line(due, line) => return self.hold(due).await.then_some(line),
                 Step::Object(due, kind, object) => {
-                    let objects = vec![object];
-                    let shown = conversion::shown(&self.shared, &self.scope.view, objects).await;
-                    let line = shown.map(|it| {
-                        let store = self.shared.store();
-                        it.first().map(|it| self.line(kind, it, &store)).unwrap_or_default()
-                    });
-                    let line = line.unwrap_or_else(|refusal| {
-                        self.ended = true;
-                        error_line(&refusal)
-                    });
+                    let line = self.converted_line(kind, object).await;
                     return self.hold(due).await.then_some(line);
                 }
                 Step::Last(line) => {
@@ -234,12 +230,20 @@ impl Watch {
 
     /// Converts what exists at the start in few requests.
     async fn convert_initial(&mut self) -> Result<(), Refusal> {
-        if self.initial.is_empty() {
-            return Ok(());
-        }
         let objects = std::mem::take(&mut self.initial).into();
         self.initial = conversion::shown(&self.shared, &self.scope.view, objects).await?.into();
         Ok(())
+    }
+
+    /// The line of a change; the last one if the object cannot be converted.
+    async fn converted_line(&mut self, kind: ChangeKind, object: Arc<Stored>) -> Bytes {
+        match conversion::one(&self.shared, &self.scope.view, object).await {
+            Ok(object) => self.line(kind, &object, &self.shared.store()),
+            Err(refusal) => {
+                self.ended = true;
+                error_line(&refusal)
+            }
+        }
     }
 
     async fn wait(&mut self) -> Wake {
@@ -261,7 +265,8 @@ impl Watch {
             return Step::Last(error_line(&refusal));
         }
         if let Some(object) = self.initial.pop_front() {
-            return Step::Object(Instant::now(), ChangeKind::Added, object);
+            let line = self.line(ChangeKind::Added, &object, &self.shared.store());
+            return Step::Line(Instant::now(), line);
         }
         if std::mem::take(&mut self.options.initial_end) {
             return Step::Line(Instant::now(), self.bookmark(true));

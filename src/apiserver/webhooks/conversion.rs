@@ -51,6 +51,9 @@ pub(crate) async fn one(
     view: &View,
     object: Arc<Stored>,
 ) -> Result<Arc<Stored>, Refusal> {
+    if converting(shared, view).is_none() {
+        return Ok(object);
+    }
     let all = shown(shared, view, vec![Arc::clone(&object)]).await?;
     Ok(all.into_iter().next().unwrap_or(object))
 }

@@ -117,7 +117,7 @@ impl Failed {
                     reason,
                     is_permanent: state.is_permanent(&handler.id),
                     is_requested: false,
-                    at: progress::touch_stamp(now),
+                    at: progress::touch_stamp(record.stopped.unwrap_or(now)),
                     message: message.get(..end).unwrap_or_default().to_owned(),
                 };
                 self.0.insert(handler.id.to_string(), failure);

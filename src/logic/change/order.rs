@@ -19,6 +19,8 @@ pub struct EventView {
     pub is_unconfirmed: bool,
     /// The server reported at our last request that the object does not exist.
     pub is_missing: bool,
+    /// Whether the server has accepted our last request is not known, and what to do depends on it.
+    pub is_uncertain: bool,
     /// The event of our last request is still expected within the consistency timeout.
     pub is_expected: bool,
     /// A newer event of the object waits in its queue.
@@ -52,8 +54,12 @@ impl EventView {
     /// that does not exist.
     pub fn freshness(self) -> Freshness {
         let is_doubtful = self.is_older || self.is_unconfirmed && !self.confirms();
-        if self.event_type == Some(EventType::Deleted) || !is_doubtful && !self.is_missing {
+        let is_known = !is_doubtful && !self.is_missing && !self.is_uncertain;
+        if self.event_type == Some(EventType::Deleted) || is_known {
             Freshness::Current
+        } else if self.is_uncertain {
+            // A newer event may still be from before our request.
+            Freshness::Unknown
         } else if is_doubtful && self.is_expected {
             Freshness::Awaited
         } else if self.is_followed {
@@ -94,6 +100,7 @@ mod tests {
         is_older: false,
         is_unconfirmed: false,
         is_missing: false,
+        is_uncertain: false,
         is_expected: false,
         is_followed: false,
     };
@@ -141,6 +148,16 @@ mod tests {
         assert_eq!(unconfirmed.freshness(), Freshness::Unknown);
         let expected = EventView { is_expected: true, ..unconfirmed };
         assert_eq!(expected.freshness(), Freshness::Awaited);
+    }
+
+    #[test]
+    fn an_object_is_read_if_our_last_request_may_have_been_accepted() {
+        let uncertain = EventView { is_uncertain: true, is_expected: true, ..NEWER };
+        for view in [uncertain, EventView { is_followed: true, is_older: true, ..uncertain }] {
+            assert_eq!(view.freshness(), Freshness::Unknown);
+        }
+        let deleted = EventView { event_type: Some(EventType::Deleted), ..uncertain };
+        assert_eq!(deleted.freshness(), Freshness::Current);
     }
 
     #[test]

@@ -46,10 +46,25 @@ pub(in crate::reactor) enum Next {
     Anew,
 }
 
-impl Next {
-    /// Returns what to do after a patch.
-    fn after(is_changed: bool) -> Self {
-        if is_changed { Next::Coming } else { Next::Event }
+/// What the changes of a cycle have brought about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::reactor) struct Applied {
+    /// There was something to send.
+    is_sent: bool,
+    /// The object has a newer version now, or is gone: an event follows.
+    pub(in crate::reactor) is_changed: bool,
+    /// The server has shown an older version than before, whose event may have come already.
+    is_restored: bool,
+}
+
+impl Applied {
+    /// Returns what to do next.
+    pub(in crate::reactor) fn next(self) -> Next {
+        match self {
+            Applied { is_restored: true, .. } => Next::Again,
+            Applied { is_changed: true, .. } => Next::Coming,
+            Applied { .. } => Next::Event,
+        }
     }
 }
 
@@ -72,13 +87,30 @@ pub(in crate::reactor) struct Unsent {
     /// What is left after the delivery; `None` if the delivery belongs to an earlier event: the present event must still be handled
     /// then.
     pub(in crate::reactor) left: Option<Left>,
+    /// Whether the server may have accepted the last request, although it failed.
+    is_uncertain: bool,
 }
 
 impl Unsent {
-    /// Drops the changes of handlers that were edited or removed since; if there were any, the present event must be handled again.
-    pub(in crate::reactor) fn drop_replaced(&mut self, handlers: &ResourceHandlers) {
-        if self.delivery.drop_replaced(handlers) {
+    /// Returns whether handlers that were called have been edited or removed since; then the present event must be handled again.
+    pub(in crate::reactor) fn is_replaced(&mut self, handlers: &ResourceHandlers) -> bool {
+        let is_replaced = self.delivery.has_replaced(handlers);
+        if is_replaced {
             self.left = None;
+        }
+        is_replaced
+    }
+
+    /// Returns whether the object must be read before anything is dropped.
+    pub(in crate::reactor) fn is_uncertain(&self, handlers: &ResourceHandlers) -> bool {
+        self.is_uncertain && self.delivery.has_replaced(handlers)
+    }
+
+    /// Drops the changes of handlers that were edited or removed since, unless the object shows that the server has accepted them.
+    pub(in crate::reactor) fn drop_replaced(&mut self, serving: &StreamContext, present: &Object) {
+        let Unsent { delivery, object, .. } = self;
+        if !(self.is_uncertain && delivery.is_recorded(serving, object, present)) {
+            delivery.drop_replaced(&serving.handlers);
         }
     }
 
@@ -115,10 +147,11 @@ impl Conclusion<'_> {
         mut delivery: Delivery,
         left: Left,
     ) -> Result<Next, CycleError> {
-        let (is_sent, is_changed) = match self.send(&mut delivery).await {
-            Ok(ended) => ended,
+        let effect = match self.send(&mut delivery).await {
+            Ok(effect) => effect,
             Err(error) => return Err(self.keep(delivery, Some(left), error)),
         };
+        let Applied { is_sent, is_changed, is_restored: _ } = effect;
         let mut delays = delivery.delays(self.serving.clock.now());
         delays.extend(&left.delays);
         match delays.iter().min() {
@@ -131,7 +164,7 @@ impl Conclusion<'_> {
             }
             None => {}
         }
-        Ok(Next::after(is_changed))
+        Ok(effect.next())
     }
 
     /// Returns whether there is nothing to send.
@@ -139,17 +172,14 @@ impl Conclusion<'_> {
         self.sender().is_idle(delivery)
     }
 
-    /// Sends what an earlier event left behind. Returns whether this made a new version of the object, which then comes as a new
-    /// event.
+    /// Sends what an earlier event left behind.
     pub(in crate::reactor) async fn catch_up(
         mut self,
         delivery: Delivery,
-    ) -> Result<bool, CycleError> {
+    ) -> Result<Applied, CycleError> {
         let mut delivery = delivery.outdated(self.object);
-        match self.send(&mut delivery).await {
-            Ok((_, is_changed)) => Ok(is_changed),
-            Err(error) => Err(self.keep(delivery, None, error)),
-        }
+        let sent = self.send(&mut delivery).await;
+        sent.map_err(|error| self.keep(delivery, None, error))
     }
 
     fn keep(
@@ -160,20 +190,21 @@ impl Conclusion<'_> {
     ) -> CycleError {
         delivery.keep(self.serving);
         let object = Arc::clone(self.object);
-        self.memory.unsent = Some(Box::new(Unsent { delivery, object, left }));
+        let is_uncertain = error.is_uncertain();
+        self.memory.unsent = Some(Box::new(Unsent { delivery, object, left, is_uncertain }));
         error
     }
 
-    /// Returns whether there was something to send, and whether the object has a newer version now or is gone: in both cases an
-    /// event follows. A request that changes nothing causes no event.
-    async fn send(&mut self, delivery: &mut Delivery) -> Result<(bool, bool), CycleError> {
+    /// Sends the changes of a cycle. A request that changes nothing causes no event.
+    async fn send(&mut self, delivery: &mut Delivery) -> Result<Applied, CycleError> {
         let mut sender = self.sender();
         let sent = sender.run(delivery).await;
         let received = sender.received;
+        let is_restored = received.is_restored;
         let is_newer = self.receive(received);
         let sent = sent?;
         self.memory.is_gone |= sent.is_gone;
-        Ok((sent.is_any, is_newer || sent.is_gone))
+        Ok(Applied { is_sent: sent.is_any, is_changed: is_newer || sent.is_gone, is_restored })
     }
 
     fn sender(&mut self) -> Sender<'_> {
@@ -281,7 +312,11 @@ impl Conclusion<'_> {
         let mut sender = self.sender();
         let is_gone = sender.apply(&mut patch).await;
         let received = sender.received;
+        let is_restored = received.is_restored;
         let is_newer = self.receive(received);
-        Ok(Next::after(is_newer || is_gone?))
+        let is_gone = is_gone?;
+        self.memory.is_gone |= is_gone;
+        let is_changed = is_newer || is_gone;
+        Ok(Applied { is_sent: true, is_changed, is_restored }.next())
     }
 }

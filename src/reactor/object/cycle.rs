@@ -9,7 +9,7 @@ use tokio::time::{self, Instant};
 
 use super::{
     change::kwargs,
-    conclusion::{Conclusion, Left, Next, Unsent},
+    conclusion::{Applied, Conclusion, Left, Next, Unsent},
     daemon_sync::{DaemonSync, SyncDaemons},
     delivery::{Delivery, Wanted},
     error::CycleError,
@@ -113,8 +113,10 @@ impl Cycle<'_> {
         }
         self.memory.unreadable = None;
         let is_gone = self.event.event_type == Some(EventType::Deleted);
-        let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
-        if let Some(Unsent { delivery, object, left: Some(left) }) = own.filter(|_| !is_gone) {
+        let handlers = &self.serving.handlers;
+        let is_of_event = |it: &mut Box<Unsent>| !it.is_replaced(handlers) && it.left.is_some();
+        let own = self.memory.unsent.take_if(|it| is_gone || is_of_event(it)).map(|it| *it);
+        if let Some(Unsent { delivery, object, left: Some(left), .. }) = own.filter(|_| !is_gone) {
             self.event.object = object;
             return self.send_again(delivery, left, patched).await;
         }
@@ -143,13 +145,14 @@ impl Cycle<'_> {
         if !is_suspended {
             self.watch(&wanted.attempts, pass).await;
         }
-        if let Some(unsent) = self.memory.unsent.take()
-            && self.catch_up(*unsent, patched).await?
-        {
-            // What handlers of this event have changed goes as well.
-            let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
-            self.conclusion(patched).run(delivery, Left::default()).await?;
-            return Ok(Next::Coming);
+        if let Some(unsent) = self.memory.unsent.take() {
+            let effect = self.catch_up(*unsent, patched).await?;
+            if effect.is_changed {
+                // What handlers of this event have changed goes as well.
+                let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
+                self.conclusion(patched).run(delivery, Left::default()).await?;
+                return Ok(effect.next());
+            }
         }
         let sync = self.sync_daemons(pass).run().await;
         let left = if is_older || is_suspended {
@@ -179,12 +182,13 @@ impl Cycle<'_> {
         Ok(if is_last && is_waiting { Next::Again } else { next })
     }
 
-    /// Sends what an earlier event left behind. Returns whether this made a new version of the object.
+    /// Sends what an earlier event left behind.
     async fn catch_up(
         &mut self,
-        unsent: Unsent,
+        mut unsent: Unsent,
         patched: &mut Option<Arc<Object>>,
-    ) -> Result<bool, CycleError> {
+    ) -> Result<Applied, CycleError> {
+        unsent.drop_replaced(self.serving, &self.event.object);
         let latest = Arc::clone(unsent.latest(&self.event.object));
         let conclusion = Conclusion { object: &latest, ..self.conclusion(patched) };
         conclusion.catch_up(unsent.delivery).await
@@ -358,6 +362,7 @@ impl Cycle<'_> {
             is_older: order::is_older(&self.event.object, self.memory.own),
             is_unconfirmed: self.memory.unconfirmed.is_some(),
             is_missing: self.memory.is_gone,
+            is_uncertain: self.is_uncertain(),
             is_expected: expected.is_some(),
             is_followed: !self.queue.is_empty(),
         };
@@ -379,6 +384,11 @@ impl Cycle<'_> {
         }
     }
 
+    /// Returns whether the server may have accepted changes of handlers that were edited since.
+    fn is_uncertain(&self) -> bool {
+        self.memory.unsent.as_ref().is_some_and(|it| it.is_uncertain(&self.serving.handlers))
+    }
+
     /// Reads the object from the server, unless a newer event comes first. Returns whether the event shows the answer now.
     async fn read(&mut self) -> Result<bool, CycleError> {
         let header = self.event.object.header();
@@ -389,9 +399,10 @@ impl Cycle<'_> {
         };
         let seen = order::number(&self.event.object);
         let unconfirmed = self.memory.unconfirmed.take();
+        let is_uncertain = self.is_uncertain();
         let answer = tokio::select! {
             biased; // a newer event tells more
-            () = self.queue.wait(seen) => return Ok(false),
+            () = self.queue.wait(seen), if !is_uncertain => return Ok(false),
             answer = self.serving.cluster.get(address) => answer,
         };
         let object = match answer {
@@ -407,6 +418,9 @@ impl Cycle<'_> {
         if order::is_older(&object, self.memory.own) {
             // The server itself has gone back, as after a restored backup: the order of versions starts again.
             self.memory.own = None;
+        } else if is_uncertain {
+            // Events from before our request may still come.
+            self.memory.own = order::number(&object);
         }
         self.memory.is_gone = false;
         self.event.object = Arc::new(object);

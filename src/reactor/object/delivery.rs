@@ -125,20 +125,42 @@ impl Delivery {
 }
 
 impl Delivery {
-    /// Drops the changes of handlers that were edited or removed since, as if these had not been called. Returns whether there were
-    /// any.
-    ///
-    /// Attempts without remaining changes are recorded nevertheless, so they are not repeated.
-    pub(in crate::reactor) fn drop_replaced(&mut self, handlers: &ResourceHandlers) -> bool {
-        let Delivery { first, main, attempts, settling, .. } = self;
-        let merges = [&first.merge, &*main].map(|it| attempts.split(it));
+    /// Returns the attempts with changes whose handlers were edited or removed since.
+    fn replaced(&self, handlers: &ResourceHandlers) -> BTreeSet<usize> {
+        let Delivery { first, main, attempts, .. } = self;
+        let merges = [&first.merge, main].map(|it| attempts.split(it));
         let authors = merges.into_iter().flatten().map(|(author, _)| author);
         let functions = first.transformations.iter().map(|it| attempts.author_of(it));
         let authors = authors.chain(functions).flatten().collect::<BTreeSet<_>>();
-        let replaced = attempts.replaced(handlers, &authors);
+        attempts.replaced(handlers, &authors)
+    }
+
+    /// Returns whether there are changes of handlers that were edited or removed since.
+    pub(in crate::reactor) fn has_replaced(&self, handlers: &ResourceHandlers) -> bool {
+        !self.replaced(handlers).is_empty()
+    }
+
+    /// Returns whether an object shows the records that were to be written to its earlier version.
+    pub(in crate::reactor) fn is_recorded(
+        &mut self,
+        serving: &StreamContext,
+        before: &Object,
+        present: &Object,
+    ) -> bool {
+        let Delivery { settling, attempts, .. } = self;
+        let own = settling.as_ref().map(|it| it.own(serving, before.body(), attempts));
+        own.is_some_and(|it| !it.is_empty() && present.is_known_to_contain(&it))
+    }
+
+    /// Drops the changes of handlers that were edited or removed since, as if these had not been called.
+    ///
+    /// Attempts without remaining changes are recorded nevertheless, so they are not repeated.
+    pub(in crate::reactor) fn drop_replaced(&mut self, handlers: &ResourceHandlers) {
+        let replaced = self.replaced(handlers);
         if replaced.is_empty() {
-            return false;
+            return;
         }
+        let Delivery { first, main, attempts, settling, .. } = self;
         let is_kept = |author: Option<usize>| author.is_none_or(|it| !replaced.contains(&it));
         for merge in [&mut first.merge, main] {
             let parts = attempts.split(&std::mem::take(merge)).into_iter();
@@ -148,7 +170,6 @@ impl Delivery {
         if let Some(settling) = settling {
             settling.forget(&replaced, &handlers.changing, attempts);
         }
-        true
     }
 }
 

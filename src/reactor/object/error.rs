@@ -5,6 +5,7 @@ use crate::logic::{
     handlers::outcome::Raised,
     object::{Unreadable, corrupt::CorruptState},
 };
+use crate::ports::ErrorClass;
 
 /// Why a cycle ended early. Errors of handlers are not among these: they are outcomes.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,11 @@ pub(in crate::reactor) enum CycleError {
 }
 
 impl CycleError {
+    /// Returns whether the server may have accepted the request that failed: no response came, or it reports its own failure.
+    pub(in crate::reactor) fn is_uncertain(&self) -> bool {
+        matches!(self, CycleError::Patch(PatchError::Api(error)) if error.class == ErrorClass::Retry)
+    }
+
     /// Returns the script's stack trace, if the error came from a script.
     pub(in crate::reactor) fn trace(&self) -> Option<&str> {
         match self {

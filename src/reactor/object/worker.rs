@@ -141,9 +141,6 @@ impl Worker {
             calls.renew(&before, &serving);
             // This may end the scripts of the replaced generation.
             drop(before);
-            if let Some(unsent) = &mut memory.unsent {
-                unsent.drop_replaced(&serving.handlers);
-            }
             let cycle = Cycle {
                 serving: &serving,
                 queue: &self.queue,

@@ -255,3 +255,32 @@ async fn an_object_whose_own_event_was_lost_with_a_restored_backup_is_read_again
     assert!(annotations(&env).contains("last-handled"), "it is recorded again");
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_list_has_come_before_its_changes_are_dropped_is_handled_again() {
+    let (env, script) = (with_status(), Script::default());
+    env.create(object("ns1", "a"));
+    let backup = env.server.export();
+    env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 1 } }));
+    let link = Link::new(&env.server);
+    let is_first = AtomicBool::new(true);
+    link.set_rule(move |request| {
+        let is_status = request.uri().path().ends_with("/status");
+        let is_lost = is_status && is_first.swap(false, Ordering::Relaxed);
+        if is_lost { Fate::Hang } else { Fate::Pass }
+    });
+    let result = |_: &Invocation| Ended::Returned(Some(json!("done")));
+    let handlers = vec![script.handler((Kind::Create, "made"), result)];
+    let mut settings = Settings::default();
+    // The list of the restored server comes while the first request hangs, and is what the next cycle begins with.
+    settings.networking.error_backoffs.clear();
+    let running = script.start(&env, (&link, handlers), settings);
+    pass(1).await;
+    env.server.roll_back(backup);
+    pass(300).await;
+    assert_eq!(script.calls.lines(), ["made a", "made a"]);
+    let object = env.get(EXAMPLES, "ns1/a");
+    let annotations = object["metadata"]["annotations"].to_string();
+    assert!(annotations.contains("last-handled") && !annotations.contains("size"), "{object}");
+    running.stop().await;
+}

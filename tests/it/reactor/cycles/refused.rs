@@ -1,6 +1,6 @@
 //! Changes that the server will never accept fail the handler that wants them, and nothing else; and what is recorded is stored.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use kopf::{
     call::Invocation,
@@ -12,6 +12,7 @@ use kopf::{
     settings::Settings,
     testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time;
 
@@ -356,6 +357,37 @@ async fn nothing_of_an_object_is_written_on_the_next_one_of_its_name() {
         assert_eq!(&seen["metadata"]["labels"]["of"], own);
         assert_eq!(&seen["status"]["made"]["of"], own);
         assert!(annotation(&seen, HANDLED).is_string());
+        running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_was_accepted_without_a_response_is_not_refused_when_it_is_sent_again() {
+    for (has_status, status) in [(false, 403), (false, 422), (true, 403), (true, 422)] {
+        let env = if has_status { with_status() } else { Environment::default() };
+        let (script, link) = (Script::default(), Link::new(&env.server));
+        let result = |_: &Invocation| Ended::Returned(Some(json!({ "x": 1 })));
+        let handlers = vec![script.handler((Kind::Create, "made"), result)];
+        // Of each path, the first PATCH is accepted without a response, and the second one is refused.
+        let paths = Mutex::new(BTreeMap::<String, u32>::new());
+        link.set_rule(move |request| {
+            let mut paths = paths.lock();
+            let count = paths.entry(request.uri().path().to_owned()).or_default();
+            *count += u32::from(request.method() == "PATCH");
+            match *count {
+                1 => Fate::LoseResponse,
+                2 if request.method() == "PATCH" => Fate::Refuse(status),
+                _ => Fate::Pass,
+            }
+        });
+        let running = script.start(&env, (&link, handlers), Settings::default());
+        pass(1).await;
+        env.create(object("ns1", "a"));
+        pass(3000).await;
+        assert_eq!(script.calls.lines(), ["made a"], "{has_status} {status}");
+        let object = env.get(EXAMPLES, "ns1/a");
+        assert_eq!(object["status"]["made"], json!({ "x": 1 }));
+        assert!(annotation(&object, HANDLED).is_string(), "{object}");
         running.stop().await;
     }
 }

@@ -1,9 +1,14 @@
 //! What becomes of changes that the server has not accepted when the handler that wants them is edited.
 
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
 use kopf::{
     logic::handlers::{handler::Kind, lifecycle::Lifecycle},
     reactor::Operator,
-    testing::Environment,
+    testing::{self, Environment, Fate, Link},
 };
 use serde_json::{Value, json};
 
@@ -149,6 +154,44 @@ async fn an_edit_of_another_handler_keeps_what_daemons_and_timers_wanted() {
         assert_eq!(operator.take(), ["made.2@2 a"]);
         pass(100).await;
         assert_eq!(labels_of(&operator), json!({ line().id: "1", "made": "2" }));
+        operator.end().await;
+    }
+}
+
+/// Returns an operator whose client gets no response to the first PATCH with records, which the server accepts, and sees events
+/// only after an hour.
+async fn unanswered(lines: &[Line]) -> Edited {
+    let env = environment(&["a"], &[]);
+    let link = Link::new(&env.server);
+    link.lag(Duration::from_hours(1));
+    let is_first = AtomicBool::new(true);
+    link.set_rule(move |request| {
+        let is_patch = request.method() == "PATCH" && request.uri().path().ends_with("/a");
+        let is_lost = is_patch && is_first.swap(false, Ordering::Relaxed);
+        if is_lost { Fate::LoseResponse } else { Fate::Pass }
+    });
+    let change = |it: Operator| {
+        it.settings.lock().networking.error_backoffs.clear();
+        let connect = testing::connect(link.client("ns1"));
+        Operator { lifecycle: Lifecycle::AllAtOnce, connect, ..it }
+    };
+    let operator = Edited::with(env, lines, change);
+    pass(10).await;
+    operator
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edited_handler_is_not_called_again_if_it_is_recorded_although_no_response_came() {
+    // With the first one alone, the lost request ends the change; with both, it records one of them.
+    let later = || on(Kind::Create, "later", 1).does(Does::Retry(1000));
+    for others in [vec![], vec![later()]] {
+        let lines = |code| [vec![labels("made", code)], others.clone()].concat();
+        let mut operator = unanswered(&lines(1)).await;
+        assert_eq!(operator.take().last().expect("calls"), "made.1@1 a");
+        operator.swap(&lines(2)).await;
+        pass(900).await;
+        assert_eq!(operator.take(), [""; 0], "it is recorded");
+        assert_eq!(labels_of(&operator), json!({ "made": "1" }));
         operator.end().await;
     }
 }
