@@ -9,6 +9,7 @@ mod infer;
 mod known;
 mod parse;
 mod rules;
+mod schemas;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -19,6 +20,7 @@ use std::{collections::BTreeSet, sync::Arc, thread};
 pub use self::{
     finding::Finding,
     rules::{Level, Rule},
+    schemas::{Definitions, ObjectKind},
 };
 use self::{
     infer::{Exports, Facts, Program, Text, TooLong},
@@ -39,6 +41,10 @@ const STACK: usize = 64 << 20;
 pub struct Knowledge {
     /// The ids of the indexes of all scripts, which are fields of `ctx`; none if a script could not be loaded.
     pub indexes: Option<Arc<BTreeSet<String>>>,
+    /// The kinds of objects whose fields are known.
+    pub kinds: Arc<Vec<ObjectKind>>,
+    /// Finds the definitions that their schemas refer to.
+    pub definitions: Option<Definitions>,
 }
 
 /// What was found in scripts.
@@ -59,7 +65,8 @@ impl Findings {
 
 /// Decides whether scripts are loaded: the errors that reject them; the other findings are logged as warnings.
 pub fn inspect(inspection: &Inspection) -> Result<(), Vec<LoadError>> {
-    let knowledge = Knowledge { indexes: Some(Arc::new(inspection.indexes.clone())) };
+    let indexes = Some(Arc::new(inspection.indexes.clone()));
+    let knowledge = Knowledge { indexes, ..Knowledge::default() };
     let findings = check(&inspection.sources, &knowledge);
     for text in &findings.unchecked {
         tracing::warn!(target: TARGET, "{text}");
@@ -180,7 +187,7 @@ fn of_texts(parsed: &[(&Texts, Text<'_>)], knowledge: &Knowledge) -> Result<Vec<
         exports: Vec::new(),
         fields: BTreeSet::new(),
         globals: BTreeSet::new(),
-        indexes: knowledge.indexes.clone(),
+        knowledge: knowledge.clone(),
     };
     let known: Vec<(Facts<'_>, Exports<'_>)> =
         parsed.iter().map(|(_, text)| infer::facts(text, &program)).collect::<Result<_, _>>()?;

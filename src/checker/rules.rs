@@ -85,9 +85,12 @@ impl Rule {
             Rule::UnknownVariable
             | Rule::UnknownFunction
             | Rule::UnknownMember
-            | Rule::UnknownOption
-            | Rule::UnknownField => Level::Name,
-            Rule::Arguments | Rule::Type | Rule::OtherHandler | Rule::ReadOnly => Level::Type,
+            | Rule::UnknownOption => Level::Name,
+            Rule::UnknownField
+            | Rule::Arguments
+            | Rule::Type
+            | Rule::OtherHandler
+            | Rule::ReadOnly => Level::Type,
         }
     }
 

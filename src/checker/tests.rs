@@ -1,7 +1,7 @@
 //! Tests of the parsers and of the bounds.
 
 use super::{
-    Knowledge, Level, Rule, check,
+    Knowledge, Level, Rule, STACK, check,
     parse::{Unparsed, parse},
 };
 use crate::scripting::{Language, Source};
@@ -15,6 +15,11 @@ fn told(name: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn deep_nesting_is_refused_and_does_not_overflow_the_stack() {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(refuses_deep_nesting);
+    thread.expect("a thread").join().expect("no panic");
+}
+
+fn refuses_deep_nesting() {
     for depth in [100_000, 1_000] {
         for (open, close) in [("(", ")"), ("{", "}"), ("- ", ""), ("f(", ")"), ("not ", "")] {
             let text = format!("x = {}1{}", open.repeat(depth), close.repeat(depth));
@@ -95,4 +100,15 @@ deep({ mine = 1 })
 local function given(ctx) print(ctx.titles) end
 pcall(given, {})";
     assert_eq!(told("x.lua", own), Vec::<String>::new());
+}
+
+#[test]
+fn a_script_full_of_mistakes_is_reported_as_far_as_it_helps() {
+    let lua: String = (0..20_000).map(|it| format!("f{it}(v{it})\n")).collect();
+    assert_eq!(told("x.lua", &lua).len(), 200);
+    let rhai: String = (0..20_000).map(|it| format!("f{it}(v{it});\n")).collect();
+    assert_eq!(told("x.rhai", &rhai).len(), 200);
+    // Known names are many, too.
+    let many: String = (0..20_000).map(|it| format!("name_{it} = {it}\n")).collect();
+    assert_eq!(told("x.lua", &(many + "print(nmae_1)")), ["there is no variable `nmae_1`"]);
 }

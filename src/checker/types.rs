@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::schemas::Schema;
 use crate::logic::handlers::handler::Category;
 use crate::scripting::surface::{Item, Section, Ty};
 
@@ -35,6 +36,8 @@ pub(super) enum Type {
     StdFunction(Rc<str>, (usize, usize)),
     /// A part of the object, which is read-only.
     View,
+    /// A part of an object whose schema is known; whether it can be assigned to.
+    Object(Schema, bool),
     /// A table of the script with known names: the number of its variable.
     Own(usize),
     /// A module with known names.
@@ -46,6 +49,8 @@ pub(super) enum Type {
 pub(super) struct Ctx {
     /// A bit for each category; none: not known.
     categories: u8,
+    /// The number of the kind of its object, if it is known.
+    pub(super) kind: Option<usize>,
 }
 
 /// All kinds of `ctx`.
@@ -61,11 +66,11 @@ pub(super) const CATEGORIES: [Category; 7] = [
 
 impl Ctx {
     /// What is probably a `ctx`, by its name.
-    pub(super) const PROBABLE: Ctx = Ctx { categories: 0 };
+    pub(super) const PROBABLE: Ctx = Ctx { categories: 0, kind: None };
 
     pub(super) fn of(category: Category) -> Self {
         let at = CATEGORIES.iter().position(|it| *it == category).unwrap_or_default();
-        Ctx { categories: 1 << at }
+        Ctx { categories: 1 << at, kind: None }
     }
 
     /// Any handler of objects: the `ctx` of filters.
@@ -79,7 +84,8 @@ impl Ctx {
     }
 
     fn or(self, other: Self) -> Self {
-        Ctx { categories: self.categories | other.categories }
+        let kind = self.kind.filter(|it| other.kind == Some(*it));
+        Ctx { categories: self.categories | other.categories, kind }
     }
 
     /// Returns the categories that it may be of.
@@ -119,6 +125,7 @@ impl PartialEq for Type {
             (Type::Ctx(a), Type::Ctx(b)) => a == b,
             (Type::ListOf(a), Type::ListOf(b)) => a == b,
             (Type::Std(a, _), Type::Std(b, _)) => a == b,
+            (Type::Object(a, its), Type::Object(b, others)) => a == b && its == others,
             _ => false,
         }
     }

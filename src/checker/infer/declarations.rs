@@ -21,6 +21,11 @@ impl<'a> Walk<'_, 'a> {
         let is_table = |it: &Expr<'_>| matches!(it.bare().kind, ExprKind::Table(_));
         let options = arguments.iter().position(is_table);
         let last = arguments.len().checked_sub(1);
+        // The words of the selector: those before the options and the function.
+        let words = arguments.iter().take(options.or(last).unwrap_or_default());
+        let words: Option<Vec<&str>> = words.map(Expr::literal).collect();
+        let words = words.filter(|_| signature.selects).unwrap_or_default();
+        let object = self.program.kind_of(&words);
         for (place, argument) in arguments.iter().enumerate() {
             if Some(place) == options {
                 self.options(path, signature, argument);
@@ -29,7 +34,9 @@ impl<'a> Walk<'_, 'a> {
             let ty = self.expr(argument);
             match ty {
                 Type::Function(id) if Some(place) == last => {
-                    self.record(id, 0, Type::Ctx(Ctx::of(kind.category())));
+                    let mut ctx = Ctx::of(kind.category());
+                    ctx.kind = object;
+                    self.record(id, 0, Type::Ctx(ctx));
                 }
                 _ => self.escape(&ty),
             }

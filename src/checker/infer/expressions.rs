@@ -43,6 +43,10 @@ impl<'a> Walk<'_, 'a> {
                 self.value(key);
                 match holder {
                     Type::View => Type::View,
+                    Type::Object(schema, writes) => match schema.item() {
+                        Some(item) => Type::Object(item, writes),
+                        None => Type::Any,
+                    },
                     Type::ListOf(item) => known::type_of(*item),
                     _ => Type::Any,
                 }

@@ -3,7 +3,8 @@
 use super::{
     super::{
         known,
-        tree::{Expr, Name},
+        schemas::{Field, Schema},
+        tree::{Expr, ExprKind, Key, Name},
         types::{Ctx, Type},
     },
     Rule, Walk,
@@ -51,6 +52,7 @@ impl<'a> Walk<'_, 'a> {
                 }
             }
             Type::View => Type::View,
+            Type::Object(schema, writes) => self.field(schema, *writes, of, name),
             Type::Any
             | Type::Text
             | Type::Number
@@ -128,7 +130,8 @@ impl<'a> Walk<'_, 'a> {
         let classes = ctx.categories().filter_map(|it| known::class_section(ctx_class(it)));
         let item = classes.flat_map(known::items).find(|it| it.name == name.text);
         if let Some(item) = item {
-            return ctx_type(item, name.text);
+            let known = self.part_of_object(ctx, name.text);
+            return known.unwrap_or_else(|| ctx_type(item, name.text));
         }
         let own = |it: &&Section| it.name.ends_with("Ctx");
         let known_elsewhere = known::classes().filter(own).flat_map(|it| &it.items);
@@ -141,7 +144,7 @@ impl<'a> Walk<'_, 'a> {
             }
             return ctx_type(item, name.text);
         }
-        let indexes = self.program.indexes.as_deref();
+        let indexes = self.program.knowledge.indexes.as_deref();
         if indexes.is_some_and(|it| it.contains(name.text)) {
             return known::class("Index");
         }
@@ -156,6 +159,83 @@ impl<'a> Walk<'_, 'a> {
             self.unknown(of, "ctx", name, known::kwargs().collect());
         }
         Type::Any
+    }
+
+    /// Returns the schema of a kind, if it is known.
+    fn schema(&self, kind: usize) -> Option<Schema> {
+        let definitions = self.program.knowledge.definitions.unwrap_or(|_| None);
+        let kind = self.program.knowledge.kinds.get(kind)?;
+        Some(Schema::of(&kind.schema, definitions))
+    }
+
+    /// Returns the type of a field of `ctx` that is a part of an object whose schema is known.
+    fn part_of_object(&self, ctx: Ctx, name: &str) -> Option<Type> {
+        if matches!(name, "meta") {
+            let definitions = self.program.knowledge.definitions.unwrap_or(|_| None);
+            return Some(Type::Object(Schema::of_metadata(definitions), false));
+        }
+        let schema = self.schema(ctx.kind?)?;
+        match name {
+            "body" => Some(Type::Object(schema, false)),
+            "patch" => Some(Type::Object(schema, true)),
+            "spec" | "status" => match schema.field(name) {
+                Field::Known(part) => Some(Type::Object(part, false)),
+                Field::Unknown(_) | Field::Open => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A field of an object whose schema is known.
+    fn field(&mut self, schema: &Schema, writes: bool, of: &Expr<'a>, name: Name<'a>) -> Type {
+        let otherwise = if writes { Type::Any } else { Type::View };
+        if schema.is_root() {
+            match name.text {
+                "fns" if writes => return known::class("PatchFunctions"),
+                "meta" | "metadata" => {
+                    let definitions = self.program.knowledge.definitions.unwrap_or(|_| None);
+                    return Type::Object(Schema::of_metadata(definitions), writes);
+                }
+                "apiVersion" | "kind" => return otherwise,
+                _ => {}
+            }
+        }
+        match schema.field(name.text) {
+            Field::Known(field) if field.is_text() && !writes => Type::Text,
+            Field::Known(field) => Type::Object(field, writes),
+            Field::Open => otherwise,
+            Field::Unknown(known) => {
+                let is_property = !self.is_lua() && known::rhai::PROPERTIES.contains(&name.text);
+                if self.reports && !is_property {
+                    let shown = self.written(of.span, "the object");
+                    let known = known.iter().map(String::as_str);
+                    let hint = known::hint(&format!("{shown}."), name.text, known);
+                    let message = format!("the schema has no field {shown}.{}", name.text);
+                    self.report(Rule::UnknownField, name.span, message, hint);
+                }
+                otherwise
+            }
+        }
+    }
+
+    /// Checks the fields of a table that becomes a part of an object.
+    pub(super) fn fields_of(&mut self, schema: &Schema, value: &Expr<'a>) {
+        if !self.reports {
+            return;
+        }
+        let ExprKind::Table(items) = &value.bare().kind else { return };
+        for item in items {
+            let (Key::Name(name), inner) = (&item.key, &item.value) else { continue };
+            match schema.field(name.text) {
+                Field::Known(field) => self.fields_of(&field, inner),
+                Field::Open => {}
+                Field::Unknown(known) => {
+                    let hint = known::hint("", name.text, known.iter().map(String::as_str));
+                    let message = format!("the schema has no field {} here", name.text);
+                    self.report(Rule::UnknownField, name.span, message, hint);
+                }
+            }
+        }
     }
 
     /// A variable of a module of Rhai.

@@ -19,8 +19,8 @@ mod statements;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    Knowledge,
     finding::Raw,
-    known::Indexes,
     rules::Rule,
     tree::{Function, Span, Stmt, Tree},
     types::{Ctx, Type},
@@ -31,6 +31,9 @@ use crate::scripting::Language;
 const WALKS_MAX: usize = 8;
 /// The steps of all walks of one text: a second, or so.
 const STEPS_MAX: usize = 20_000_000;
+
+/// Maximum number of mistakes that are reported of one text.
+const FINDINGS_MAX: usize = 200;
 
 /// One text of a script: the script itself, or a module.
 pub(super) struct Text<'a> {
@@ -51,7 +54,16 @@ pub(super) struct Program<'a> {
     pub(super) fields: BTreeSet<&'a str>,
     /// The globals that any text assigns to.
     pub(super) globals: BTreeSet<&'a str>,
-    pub(super) indexes: Indexes,
+    pub(super) knowledge: Knowledge,
+}
+
+impl Program<'_> {
+    /// Returns the number of the kind that these words select, if it is the only one.
+    fn kind_of(&self, words: &[&str]) -> Option<usize> {
+        let kinds = self.knowledge.kinds.iter().enumerate();
+        let mut found = kinds.filter(|(_, kind)| kind.is_selected(words)).map(|(at, _)| at);
+        found.next().filter(|_| found.next().is_none())
+    }
 }
 
 /// What a module gives to those who import it.
@@ -231,6 +243,8 @@ impl<'p, 'a> Walk<'p, 'a> {
     fn report(&mut self, rule: Rule, span: Span, message: String, hint: Option<String>) {
         if self.reports {
             self.found.push(Raw { span, rule, message, hint });
+            // Looking for the nearest name of each would take long.
+            self.reports = self.found.len() < FINDINGS_MAX;
         }
     }
 

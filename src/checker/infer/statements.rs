@@ -122,14 +122,18 @@ impl<'a> Walk<'_, 'a> {
         let types: Vec<Type> = values.iter().map(|it| self.expr(it)).collect();
         for (place, target) in targets.iter().enumerate() {
             let ty = types.get(place).cloned().unwrap_or(Type::Any);
-            self.assign(target, ty);
+            let holder = self.assign(target, ty);
+            if let (Some(Type::Object(schema, true)), Some(value)) = (holder, values.get(place)) {
+                self.fields_of(&schema, value);
+            }
         }
         for extra in types.iter().skip(targets.len()) {
             self.escape(extra);
         }
     }
 
-    fn assign(&mut self, target: &Expr<'a>, ty: Type) {
+    /// Returns what is known of the target, if it is a member.
+    fn assign(&mut self, target: &Expr<'a>, ty: Type) -> Option<Type> {
         match &target.bare().kind {
             ExprKind::Name(name) => {
                 if let Some(id) = self.variable(name) {
@@ -151,7 +155,7 @@ impl<'a> Walk<'_, 'a> {
                 self.next.fields.insert(name.text);
                 self.escape(&ty);
                 let holder = self.expr(of);
-                self.assign_member(&holder, of, *name);
+                return self.assign_member(&holder, of, *name);
             }
             ExprKind::Index(of, key) => {
                 self.escape(&ty);
@@ -164,7 +168,7 @@ impl<'a> Walk<'_, 'a> {
                 if let ExprKind::Name("_G") = of.bare().kind {
                     self.next.is_dynamic = true;
                 }
-                if holder == Type::View {
+                if matches!(holder, Type::View | Type::Object(_, false)) {
                     self.read_only(target);
                 }
             }
@@ -173,6 +177,7 @@ impl<'a> Walk<'_, 'a> {
                 self.value(target);
             }
         }
+        None
     }
 
     fn assign_global(&mut self, name: &'a str, ty: Type) {
@@ -181,7 +186,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Something is assigned to a member.
-    fn assign_member(&mut self, holder: &Type, of: &Expr<'a>, name: Name<'a>) {
+    fn assign_member(&mut self, holder: &Type, of: &Expr<'a>, name: Name<'a>) -> Option<Type> {
         match holder {
             Type::Ctx(ctx) if ctx.is_certain() => {
                 let shown = self.written(of.span, "ctx");
@@ -189,15 +194,16 @@ impl<'a> Walk<'_, 'a> {
                 let hint = "change the object through `ctx.patch`, keep data in `ctx.memo`";
                 self.report(Rule::ReadOnly, name.span, message, Some(hint.into()));
             }
-            Type::View => {
+            Type::View | Type::Object(_, false) => {
                 let shown = self.written(of.span, "this value");
                 let message = format!("{shown} is read-only");
                 let hint = "change the object through `ctx.patch`, or change a `kopf.copy` of it";
                 self.report(Rule::ReadOnly, of.span, message, Some(hint.into()));
             }
-            Type::Class(_) => drop(self.member(holder, of, name)),
+            Type::Class(_) | Type::Object(_, true) => return Some(self.member(holder, of, name)),
             _ => {}
         }
+        None
     }
 
     fn read_only(&mut self, target: &Expr<'a>) {
@@ -211,7 +217,7 @@ impl<'a> Walk<'_, 'a> {
         let own = Type::Function(function.id);
         match &target.kind {
             ExprKind::Name(name) if self.variable(name).is_none() => self.assign_global(name, own),
-            ExprKind::Name(_) => self.assign(target, own),
+            ExprKind::Name(_) => drop(self.assign(target, own)),
             _ => {
                 self.next.escaped.insert(function.id);
                 if let ExprKind::Member(of, name, _) = &target.kind {
@@ -228,6 +234,9 @@ impl<'a> Walk<'_, 'a> {
         let item = match types.first() {
             Some(Type::ListOf(item)) => known::type_of(**item),
             Some(Type::View) => Type::View,
+            Some(Type::Object(schema, writes)) => {
+                schema.item().map_or(Type::Any, |it| Type::Object(it, *writes))
+            }
             Some(_) | None => Type::Any,
         };
         let place = usize::from(self.is_lua());

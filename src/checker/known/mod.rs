@@ -3,14 +3,14 @@
 pub(super) mod lua;
 pub(super) mod rhai;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, LazyLock},
-};
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use super::types::{CATEGORIES, Ctx, Type};
 use crate::logic::text::nearest;
 use crate::scripting::surface::{Item, KWARGS, Section, Shape, Surface, Ty, ctx_class};
+
+/// The nearest one is looked for among so many names.
+const NAMES_MAX: usize = 1_000;
 
 static SURFACE: LazyLock<Surface> = LazyLock::new(Surface::new);
 
@@ -141,8 +141,6 @@ pub(super) fn hint<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
+    let known = known.into_iter().take(NAMES_MAX);
     nearest::nearest(name, known).map(|it| format!("did you mean `{prefix}{it}`?"))
 }
-
-/// The ids of all indexes, if all scripts are known.
-pub(super) type Indexes = Option<Arc<BTreeSet<String>>>;

@@ -46,7 +46,7 @@ pub(super) struct Findings {
 }
 
 /// Returns the files of CRDs: those of the option, or else the one next to the scripts.
-fn files(options: &RunOptions, given: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn files(options: &RunOptions, given: &[PathBuf]) -> Vec<PathBuf> {
     if !given.is_empty() {
         return given.to_vec();
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::checker::{self, Finding, Knowledge};
+use super::schemas;
+use crate::checker::{self, Finding, Knowledge, ObjectKind};
 use crate::cli::{
     options::{Note, RunOptions},
     report::Report,
@@ -48,7 +49,11 @@ pub(super) struct Script {
 
 impl Findings {
     /// Loads the scripts.
-    pub(super) async fn of(options: &RunOptions, sources: Vec<Source>) -> Self {
+    pub(super) async fn of(
+        options: &RunOptions,
+        sources: Vec<Source>,
+        kinds: Arc<Vec<ObjectKind>>,
+    ) -> Self {
         let mut findings = Findings::empty(options);
         let terms = scripts::terms(options);
         let (mut all, mut lifecycles) = (Vec::new(), Vec::new());
@@ -73,7 +78,7 @@ impl Findings {
             });
         }
         findings.errors.extend(duplicates(&all, &sources));
-        findings.look_inside(&sources, &all);
+        findings.look_inside(&sources, &all, kinds);
         let names: Vec<_> = sources.iter().map(|it| it.name.as_str()).collect();
         // A script that cannot be loaded may declare any number.
         let known =
@@ -92,7 +97,7 @@ impl Findings {
     }
 
     /// Looks for mistakes inside of functions.
-    fn look_inside(&mut self, sources: &[Source], all: &[Handler]) {
+    fn look_inside(&mut self, sources: &[Source], all: &[Handler], kinds: Arc<Vec<ObjectKind>>) {
         let is_loaded = |name: &str| {
             let mut loaded = self.scripts.iter().filter(|it| it.handlers.is_some());
             loaded.any(|it| it.name == name)
@@ -100,7 +105,11 @@ impl Findings {
         let indexes = all.iter().filter(|it| it.kind == Kind::Index);
         let indexes = indexes.map(|it| it.id.to_string()).collect();
         let is_complete = self.scripts.iter().all(|it| it.handlers.is_some());
-        let knowledge = Knowledge { indexes: is_complete.then(|| Arc::new(indexes)) };
+        let knowledge = Knowledge {
+            indexes: is_complete.then(|| Arc::new(indexes)),
+            kinds,
+            definitions: Some(schemas::definition),
+        };
         let mut unchecked = Vec::new();
         for source in sources {
             let found = checker::check(std::slice::from_ref(source), &knowledge);

@@ -7,8 +7,9 @@ mod conversions;
 mod findings;
 mod listing;
 mod samples;
+mod schemas;
 
-use std::{io::Write as _, path::PathBuf};
+use std::{io::Write as _, path::PathBuf, sync::Arc};
 
 use rustix::{io::dup, stdio::dup2_stdout};
 
@@ -82,7 +83,8 @@ fn check_scripts(
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let findings = runtime.block_on(async {
-        let mut findings = Findings::of(options, read.scripts.clone()).await;
+        let kinds = Arc::new(schemas::kinds(options, definitions)?);
+        let mut findings = Findings::of(options, read.scripts.clone(), kinds).await;
         if findings.is_usable() && findings.converts() {
             let found = conversions::check(options, read.scripts, definitions).await?;
             findings.errors.extend(found.errors);

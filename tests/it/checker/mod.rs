@@ -45,7 +45,7 @@ fn check(source: &Source) -> Result<Vec<Finding>, String> {
     let prepared = prepared.map_err(|errors| errors[0].to_string())?;
     let indexes = prepared.handlers.iter().filter(|it| it.kind == Kind::Index);
     let indexes: BTreeSet<String> = indexes.map(|it| it.id.to_string()).collect();
-    let knowledge = Knowledge { indexes: Some(Arc::new(indexes)) };
+    let knowledge = Knowledge { indexes: Some(Arc::new(indexes)), ..Knowledge::default() };
     let found = checker::check(std::slice::from_ref(source), &knowledge);
     assert_eq!(found.unchecked, Vec::<String>::new(), "{}", source.name);
     Ok(found.all)

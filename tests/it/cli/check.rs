@@ -263,6 +263,93 @@ fn mistakes_inside_of_functions_are_told_all_at_once() {
     assert!(code == 2 && stderr.contains("unknown-member"), "{stderr}");
 }
 
+const CRD: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: sites.example.com }
+spec:
+  group: example.com
+  scope: Namespaced
+  names: { plural: sites, singular: site, kind: Site, shortNames: [st] }
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: { status: {} }
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              host: { type: string }
+              tls: { type: object, properties: { enabled: { type: boolean } } }
+              ports: { type: array, items: { type: object, properties: { name: { type: string } } } }
+              labels: { type: object, additionalProperties: { type: string } }
+              free: { type: object, x-kubernetes-preserve-unknown-fields: true, properties: { a: { type: string } } }
+          status: { type: object, properties: { phase: { type: string } } }
+";
+
+#[test]
+fn fields_are_those_of_the_schemas() {
+    let lua = r#"
+local function look(ctx)
+    print(ctx.spec.hosst, ctx.spec.tls.enabeld, ctx.spec.labels.any, ctx.spec.free.any.thing, ctx.meta.nmae)
+    for _, port in ctx.spec.ports do print(port.name, port.nmae) end
+    ctx.patch.status.fase = "Ready"
+    ctx.patch.spec = { host = "x", tls = { enabled = true, enabld = false } }
+    ctx.patch.data = { a = "b" }
+    ctx.patch.metadata.labels.a = "b"
+    ctx.patch.meta.annotations = { a = "b" }
+    ctx.patch.fns:append(function(body) body.spec.any = 1 end)
+    return ctx.body.spec.host:upper(), ctx.status.phase, ctx.body.metadata.name, ctx.body.kind
+end
+kopf.on_create("sites", look)
+kopf.on_update("example.com/v1", "Site", function(ctx) look(ctx) end)
+kopf.on_event("st.v1.example.com", function(ctx) print(ctx.spec.host, ctx.spec.hst) end)
+kopf.on_event("pods", function(ctx)
+    print(ctx.spec.nodeNmae, ctx.status.phase, ctx.spec.containers[1].imag, ctx.meta.labels.any)
+end)
+kopf.on_event("apps/v1", "Deployment", function(ctx) print(ctx.spec.template.spec.volumes, ctx.spec.replcas) end)
+kopf.on_event("others", function(ctx) print(ctx.spec.anything, ctx.patch.anything) end)
+"#;
+    let rhai = r#"
+kopf::on_create("sites", |ctx| {
+    print(ctx.spec.hosst ?? ctx.spec?.tls?.enabeld);
+    ctx.patch.status = #{ phase: "x", fase: "y" };
+    print(ctx.spec.len() + ctx.spec.ports.len + ctx.status.keys());
+    ()
+});
+"#;
+    let here = Directory::with("fields", &[("a.lua", lua), ("b.rhai", rhai), ("crd.yaml", CRD)]);
+    let (code, answer) = here.json(&["a.lua", "b.rhai"]);
+    assert_eq!((code, &answer["ok"]), (0, &json!(true)), "{answer:#}");
+    let found = answer["mistakes"].as_array().expect("a list").iter();
+    let found: Vec<_> = found
+        .map(|it| {
+            format!(
+                "{}:{}:{} {}",
+                it["file"].as_str().expect("a file"),
+                it["line"],
+                it["column"],
+                it["message"].as_str().expect("a message")
+            )
+        })
+        .collect();
+    is(
+        &(found.join("\n") + "\n"),
+        &expect![[r#"
+
+    "#]],
+    );
+    // Without the CRD, the fields of its objects are not known.
+    let alone = Directory::with("fields-alone", &[("b.rhai", rhai)]);
+    assert_eq!(alone.json(&["b.rhai"]).1["mistakes"], json!([]));
+    let odd = Directory::with("fields-odd", &[("b.rhai", rhai), ("crd.yaml", "kind: [")]);
+    assert_eq!(odd.json(&["b.rhai"]).1["mistakes"], json!([]));
+}
+
 #[test]
 fn oddities_are_warned_of_and_do_not_fail() {
     let files = [
