@@ -20,7 +20,7 @@ use std::{collections::BTreeSet, sync::Arc, thread};
 pub use self::{
     finding::Finding,
     rules::{Level, Rule},
-    schemas::{Definitions, ObjectKind},
+    schemas::{Definitions, Knowledge, ObjectKind},
 };
 use self::{
     infer::{Exports, Facts, Program, Text, TooLong},
@@ -35,17 +35,6 @@ const TARGET: &str = "kopf.scripts";
 const BYTES_MAX: usize = 1 << 20;
 /// The stack of the thread that checks: trees are as deep as their texts.
 const STACK: usize = 64 << 20;
-
-/// What is known besides the texts.
-#[derive(Clone, Debug, Default)]
-pub struct Knowledge {
-    /// The ids of the indexes of all scripts, which are fields of `ctx`; none if a script could not be loaded.
-    pub indexes: Option<Arc<BTreeSet<String>>>,
-    /// The kinds of objects whose fields are known.
-    pub kinds: Arc<Vec<ObjectKind>>,
-    /// Finds the definitions that their schemas refer to.
-    pub definitions: Option<Definitions>,
-}
 
 /// What was found in scripts.
 #[derive(Clone, Debug, Default, PartialEq)]

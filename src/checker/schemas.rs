@@ -1,6 +1,7 @@
 //! Schemas of resources: which fields their objects have.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{Arc, LazyLock},
 };
@@ -9,6 +10,17 @@ use serde_json::{Value, json};
 
 /// Finds a definition that a schema refers to.
 pub type Definitions = fn(&str) -> Option<Arc<Value>>;
+
+/// What is known besides the texts.
+#[derive(Clone, Debug, Default)]
+pub struct Knowledge {
+    /// The ids of the indexes of all scripts, which are fields of `ctx`; none if a script could not be loaded.
+    pub indexes: Option<Arc<BTreeSet<String>>>,
+    /// The kinds of objects whose fields are known.
+    pub kinds: Arc<Vec<ObjectKind>>,
+    /// Finds the definitions that their schemas refer to.
+    pub definitions: Option<Definitions>,
+}
 
 /// A kind of objects, with its names in selectors.
 #[derive(Clone, Debug, Default)]

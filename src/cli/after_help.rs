@@ -118,7 +118,8 @@ Exit code: 0 if the manifests are complete, 1 if the scripts or CRDs are invalid
 
 Examples:
   kopf manifests --namespace ops | kubectl apply -f -
-  kopf manifests handlers/ --image registry.example.com/kopf:0.1.0 --kustomize deploy/";
+  kopf manifests handlers/ --image registry.example.com/kopf:0.1.0 --kustomize deploy/
+  kopf manifests handlers/ --image registry.example.com/kopf:0.1.0 --helm chart/ && helm install my-operator chart/";
 
 pub(super) const RBAC_GENERATE_AFTER_HELP: &str = "\
 Each rule has a comment that says what needs it. Calls of kube.* whose kind is not known before the call are reported as warnings; add \

@@ -12,6 +12,7 @@ use super::after_help::{
     RESUME_AFTER_HELP, RUN_AFTER_HELP, STUBS_AFTER_HELP, TEST_AFTER_HELP,
 };
 
+use super::manifests::FormArgs;
 use super::objects::args::{
     CRDS_AFTER_HELP, CrdsArgs, RELEASE_AFTER_HELP, RETRY_AFTER_HELP, ReleaseArgs, RetryArgs,
     STATUS_AFTER_HELP, SUSPEND_AFTER_HELP, StatusArgs, SuspendArgs,
@@ -86,6 +87,8 @@ pub enum Command {
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_AFTER_HELP)]
     Completions(CompletionsArgs),
+    /// Write a man page per command to a directory, for packages
+    ManPages(ManPagesArgs),
 }
 
 /// Help texts that rustdoc would interpret as Markdown.
@@ -353,9 +356,9 @@ pub struct ManifestsArgs {
     /// The image of kopf; default: kopf:VERSION
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
-    /// Write one file per object and a kustomization.yaml to this directory, instead of printing
-    #[arg(long, value_name = "DIR")]
-    pub kustomize: Option<PathBuf>,
+    /// Their form.
+    #[command(flatten)]
+    pub form: FormArgs,
 }
 
 /// `kopf check`
@@ -526,6 +529,14 @@ pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: clap_complete::Shell,
+}
+
+/// `kopf man-pages`
+#[derive(Debug, Args)]
+pub struct ManPagesArgs {
+    /// The directory; it must exist
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// The logging options.

@@ -77,6 +77,7 @@ pub fn main() -> ExitCode {
             complete(args.shell);
             Ok(Exit::Success)
         }
+        Command::ManPages(args) => write_man_pages(&args.directory),
     };
     ended
         .unwrap_or_else(|report: Report| {
@@ -157,6 +158,13 @@ fn complete(shell: clap_complete::Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut LowArgs::command(), "kopf", &mut script);
     let _closed = std::io::Write::write_all(&mut std::io::stdout(), &script);
+}
+
+fn write_man_pages(directory: &Path) -> Result<Exit, Report> {
+    clap_mangen::generate_to(LowArgs::command(), directory).map_err(|problem| {
+        Report::failure(format!("cannot write to '{}': {problem}", directory.display()))
+    })?;
+    Ok(Exit::Success)
 }
 
 #[expect(clippy::print_stdout, reason = "the version is what was asked for")]

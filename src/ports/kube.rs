@@ -15,6 +15,7 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, stream, stream::BoxStream};
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
 use tokio::{
     runtime::Handle,
     sync::{Mutex as AsyncMutex, mpsc},
@@ -71,6 +72,40 @@ pub struct Demand {
     pub query: Vec<(&'static str, String)>,
     /// The content type and the body.
     pub content: Option<(&'static str, Bytes)>,
+}
+
+impl Demand {
+    /// Returns the question whether the operator may do what these attributes describe, see [`is_allowed`].
+    pub fn access_review(attributes: &Value) -> Self {
+        let kind = "SelfSubjectAccessReview";
+        let resource = Resource {
+            group: "authorization.k8s.io".into(),
+            version: "v1".into(),
+            plural: "selfsubjectaccessreviews".into(),
+            kind: kind.into(),
+            ..Resource::default()
+        };
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": kind,
+            "spec": { "resourceAttributes": attributes },
+        });
+        Demand {
+            verb: Verb::Create,
+            resource: Arc::new(resource),
+            namespace: None,
+            name: None,
+            subresource: None,
+            query: Vec::new(),
+            content: Some(("application/json", review.to_string().into())),
+        }
+    }
+}
+
+/// Returns what the response to an access review says.
+pub fn is_allowed(review: &Value) -> bool {
+    let allowed = review.pointer("/status/allowed").and_then(Value::as_bool);
+    allowed.unwrap_or_default()
 }
 
 /// The verb of a request, as in RBAC rules.

@@ -6,6 +6,7 @@ mod observer;
 mod operator;
 mod streams;
 
+pub use generation::digest_key::stores_digests;
 pub use observer::Scope;
 pub use operator::run::run;
 pub use operator::{Connect, Connecting, Failure, Operator};

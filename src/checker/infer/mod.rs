@@ -19,9 +19,9 @@ mod statements;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Knowledge,
     finding::Raw,
     rules::Rule,
+    schemas::Knowledge,
     tree::{Function, Span, Stmt, Tree},
     types::{Ctx, Type},
 };

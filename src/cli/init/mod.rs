@@ -64,6 +64,7 @@ fn files(args: &InitArgs, starter: &Starter, definition: String) -> Vec<(PathBuf
         (at("crd.yaml"), definition),
         (at("object.yaml"), starter.object()),
         (at("README.md"), starter.readme(args.rhai)),
+        (at("ci.sh"), templates::CI.to_owned()),
     ];
     if args.rhai {
         files.push((at("handlers.rhai"), starter.rhai()));

@@ -33,6 +33,9 @@ pub(super) const VSCODE: &str = r#"{
 }
 "#;
 
+/// What to run for each change of the operator, in any CI system.
+pub(super) const CI: &str = include_str!("ci.sh");
+
 /// Returns the kind of [`CRD`].
 pub(super) fn greeting() -> Result<CustomKind, Report> {
     let told =

@@ -1,7 +1,11 @@
 //! `kopf manifests`: everything that an operator needs in a cluster, as YAML.
 //!
 //! `scripts.rs` turns the scripts into `ConfigMap`s, `workload.rs` describes what runs; the permissions are those of `kopf rbac`.
+//! `form.rs` has the options of the result, `chart.rs` makes a Helm chart of it.
 
+mod chart;
+mod document;
+mod form;
 mod scripts;
 mod workload;
 
@@ -9,7 +13,13 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use self::{scripts::Mounted, workload::Workload};
+pub(super) use self::form::FormArgs;
+use self::{
+    chart::Values,
+    document::{Document, yaml},
+    scripts::Mounted,
+    workload::Workload,
+};
 use crate::cli::{
     args::ManifestsArgs,
     dev::NAMESPACE,
@@ -17,9 +27,6 @@ use crate::cli::{
     report::{Exit, Report},
 };
 use crate::logic::handlers::handler::Category;
-
-/// A document: the stem of its file, and its text.
-type Document = (String, String);
 
 /// Prints or writes the manifests.
 pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
@@ -32,81 +39,94 @@ pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
         ));
     }
     let name = rbac::name(&args.install, &survey)?;
-    let account = Account { name: &name, namespace: rbac::namespace(&args.install)? };
-    let documents = documents(args, &survey, &needs, &account)?;
-    rbac::warn(&needs.warnings);
-    match &args.kustomize {
-        None => rbac::print(&rbac::joined(documents.iter().map(|(_, text)| text.as_str()))),
-        Some(directory) => write(directory, &documents)?,
+    let operator = Installed { args, survey: &survey, needs: &needs, name: &name };
+    let defaults = Values {
+        namespace: rbac::namespace(&args.install)?,
+        image: workload::image(args),
+        resources: workload::resources(),
+    };
+    let FormArgs { kustomize, helm, .. } = &args.form;
+    if let Some(directory) = helm {
+        let documents = operator.documents(&chart::values())?;
+        write(directory, &chart::files(&name, &documents, &defaults)?)?;
+    } else {
+        let documents = operator.documents(&defaults)?;
+        match kustomize {
+            Some(directory) => write(directory, &kustomization(documents)?)?,
+            None => rbac::print(&rbac::joined(documents.iter().map(|(_, text)| text.as_str()))),
+        }
     }
+    rbac::warn(&needs.warnings);
     Ok(Exit::Success)
 }
 
-fn documents(
-    args: &ManifestsArgs,
-    survey: &Survey,
-    needs: &Needs,
-    account: &Account<'_>,
-) -> Result<Vec<Document>, Report> {
-    let Account { name, namespace } = *account;
-    let mut documents = Vec::new();
-    for crd in &survey.crds {
-        let crd_name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or(name);
-        documents.push((format!("crd-{crd_name}"), yaml(crd)?));
+/// An operator to install.
+struct Installed<'a> {
+    args: &'a ManifestsArgs,
+    survey: &'a Survey,
+    needs: &'a Needs,
+    name: &'a str,
+}
+
+impl Installed<'_> {
+    fn documents(&self, values: &Values<'_>) -> Result<Vec<Document>, Report> {
+        let Installed { args, survey, needs, name } = *self;
+        let namespace = values.namespace;
+        let mut documents = Vec::new();
+        for crd in &survey.crds {
+            let crd_name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or(name);
+            documents.push((format!("crd-{crd_name}"), yaml(crd)?));
+        }
+        let meta = json!({ "name": name, "namespace": namespace, "labels": labels(name) });
+        if namespace != NAMESPACE {
+            let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+            documents.push(("namespace".into(), yaml(&object)?));
+        }
+        let object = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta });
+        documents.push(("serviceaccount".into(), yaml(&object)?));
+        let account = Account { name, namespace };
+        documents.extend(rbac::documents(&needs.permissions, &survey.options.scope, &account));
+        let mounted = Mounted::of(survey)?;
+        for (index, map) in mounted.maps(&meta).iter().enumerate() {
+            let number = if index == 0 { String::new() } else { format!("-{}", index + 1) };
+            documents.push((format!("configmap{number}"), yaml(map)?));
+        }
+        let mut handlers = survey.registry.handlers().iter();
+        let has_webhooks = handlers
+            .any(|it| matches!(it.kind.category(), Category::Admission | Category::Conversion));
+        let workload =
+            Workload { args, survey, mounted: &mounted, meta: &meta, values, has_webhooks };
+        for (stem, object) in workload.objects() {
+            documents.push((stem.to_owned(), yaml(&object)?));
+        }
+        Ok(documents)
     }
-    let meta = json!({ "name": name, "namespace": namespace, "labels": labels(name) });
-    if namespace != NAMESPACE {
-        let object =
-            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-        documents.push(("namespace".into(), yaml(&object)?));
-    }
-    let object = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta });
-    documents.push(("serviceaccount".into(), yaml(&object)?));
-    documents.extend(rbac::documents(&needs.permissions, &survey.options.scope, account));
-    let mounted = Mounted::of(survey)?;
-    for (index, map) in mounted.maps(&meta).iter().enumerate() {
-        let number = if index == 0 { String::new() } else { format!("-{}", index + 1) };
-        documents.push((format!("configmap{number}"), yaml(map)?));
-    }
-    let mut handlers = survey.registry.handlers().iter();
-    let has_webhooks =
-        handlers.any(|it| matches!(it.kind.category(), Category::Admission | Category::Conversion));
-    let workload = Workload { args, survey, mounted: &mounted, meta: &meta, has_webhooks };
-    for (stem, object) in workload.objects() {
-        documents.push((stem.to_owned(), yaml(&object)?));
-    }
-    Ok(documents)
 }
 
 fn labels(name: &str) -> Value {
     json!({ "app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "kopf" })
 }
 
-fn yaml(object: &Value) -> Result<String, Report> {
-    let text = serde_saphyr::to_string(object);
-    let mut text = text.map_err(|it| Report::failure(format!("cannot write YAML: {it}")))?;
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    Ok(text)
-}
-
-fn write(directory: &Path, documents: &[Document]) -> Result<(), Report> {
-    let failed = |path: &Path, problem: std::io::Error| {
-        Report::failure(format!("cannot write {}: {problem}", path.display()))
-    };
-    fs::create_dir_all(directory).map_err(|it| failed(directory, it))?;
-    let files: Vec<String> = documents.iter().map(|(stem, _)| format!("{stem}.yaml")).collect();
+/// Returns the files of a directory for `kubectl apply -k`.
+fn kustomization(documents: Vec<Document>) -> Result<Vec<(String, String)>, Report> {
+    let mut files: Vec<_> =
+        documents.into_iter().map(|(stem, text)| (format!("{stem}.yaml"), text)).collect();
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": files,
+        "resources": files.iter().map(|(file, _)| file.as_str()).collect::<Vec<_>>(),
     });
-    let texts = documents.iter().map(|(_, text)| text.clone());
-    let all = files.iter().cloned().zip(texts);
-    for (file, text) in all.chain([("kustomization.yaml".to_owned(), yaml(&kustomization)?)]) {
+    files.push(("kustomization.yaml".into(), yaml(&kustomization)?));
+    Ok(files)
+}
+
+fn write(directory: &Path, files: &[(String, String)]) -> Result<(), Report> {
+    for (file, text) in files {
         let path = directory.join(file);
-        fs::write(&path, text).map_err(|it| failed(&path, it))?;
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+        written.and_then(|()| fs::write(&path, text)).map_err(|problem| {
+            Report::failure(format!("cannot write {}: {problem}", path.display()))
+        })?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::scripts::Mounted;
+use super::{chart::Values, scripts::Mounted};
 use crate::cli::{args::ManifestsArgs, options::ScopeOption, rbac::Survey};
 
 /// The port of probes and metrics.
@@ -19,12 +19,21 @@ pub(super) struct Workload<'a> {
     pub(super) mounted: &'a Mounted,
     /// The metadata of its objects.
     pub(super) meta: &'a Value,
+    pub(super) values: &'a Values<'a>,
     pub(super) has_webhooks: bool,
 }
 
 /// Returns the image of the operator.
 pub(super) fn image(args: &ManifestsArgs) -> String {
     args.image.clone().unwrap_or_else(|| format!("kopf:{}", env!("CARGO_PKG_VERSION")))
+}
+
+/// Returns the resources of its container.
+pub(super) fn resources() -> Value {
+    json!({
+        "requests": { "cpu": "10m", "memory": "32Mi" },
+        "limits": { "memory": "256Mi" },
+    })
 }
 
 impl Workload<'_> {
@@ -47,6 +56,14 @@ impl Workload<'_> {
                 "ports": [port],
             });
             objects.push(("service", self.object("v1", "Service", &spec)));
+        }
+        if self.args.form.pod_monitor {
+            let spec = json!({
+                "selector": { "matchLabels": self.selector() },
+                "podMetricsEndpoints": [{ "port": "health", "path": "/metrics" }],
+            });
+            let monitor = self.object("monitoring.coreos.com/v1", "PodMonitor", &spec);
+            objects.push(("podmonitor", monitor));
         }
         objects
     }
@@ -92,15 +109,12 @@ impl Workload<'_> {
         let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "health" } });
         json!({
             "name": "kopf",
-            "image": image(self.args),
+            "image": self.values.image,
             "args": self.command_line(),
             "ports": ports,
             "livenessProbe": probe("/livez"),
             "readinessProbe": probe("/readyz"),
-            "resources": {
-                "requests": { "cpu": "10m", "memory": "32Mi" },
-                "limits": { "memory": "256Mi" },
-            },
+            "resources": self.values.resources,
             "securityContext": {
                 "allowPrivilegeEscalation": false,
                 "readOnlyRootFilesystem": true,

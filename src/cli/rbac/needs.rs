@@ -14,6 +14,7 @@ use crate::logic::{
     },
     object::resource::Resource,
 };
+use crate::reactor::stores_digests;
 use crate::scripting::{KubeCall, KubeCalls, KubeTarget, Source, kube_calls};
 
 /// What the functions of `kube` need: verbs, and a subresource.
@@ -115,7 +116,7 @@ impl Needs {
             let verbs = &["get", "create", "update"];
             add(Own, "", "secrets", verbs, "certificates of webhooks");
         }
-        if survey.stores_digests() {
+        if stores_digests(&survey.options.settings.persistence, &survey.registry) {
             add(Own, "", "secrets", &["get", "create"], "the key for digests of secret values");
         }
     }

@@ -17,9 +17,7 @@ use crate::cli::{
 };
 use crate::handling::choosing::Choices;
 use crate::logic::{
-    change::registry::Registry,
-    discovery::served,
-    handlers::handler::{Category, Handler},
+    change::registry::Registry, discovery::served, handlers::handler::Handler,
     object::resource::Resource,
 };
 use crate::scripting::Source;
@@ -75,17 +73,6 @@ impl Survey {
         let picks = |function: &_, resource: &Resource| choices.of(function, resource);
         let served = served::choose(&registry, &known, &picks).resources;
         Ok(Survey { options, sources, registry, known, crds, warnings, choices, served })
-    }
-
-    /// Returns whether last handled states contain digests of secret values.
-    pub(in crate::cli) fn stores_digests(&self) -> bool {
-        let persistence = &self.options.settings.persistence;
-        let mut handlers =
-            self.registry.handlers().iter().filter(|it| it.kind.category() == Category::Changing);
-        let is_secrets = |it: &&Resource| it.group.is_empty() && it.plural == "secrets";
-        !persistence.sensitive_fields.is_empty()
-            || !persistence.plain_secrets
-                && handlers.any(|it| self.resources_of(it).iter().any(is_secrets))
     }
 
     /// Returns the resources that a handler selects.

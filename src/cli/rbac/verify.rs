@@ -19,8 +19,7 @@ use crate::cli::{
     report::{Exit, Report},
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::object::resource::Resource;
-use crate::ports::{Clock, Cluster as _, Demand, Verb};
+use crate::ports::{self, Clock, Cluster as _, Demand};
 use crate::settings::Settings;
 use kopf_apiserver::ApiServer;
 
@@ -133,34 +132,12 @@ async fn is_allowed(
         "subresource": below,
         "namespace": namespace,
     });
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": { "resourceAttributes": attributes },
-    });
-    let reviews = Resource {
-        group: "authorization.k8s.io".into(),
-        version: "v1".into(),
-        plural: "selfsubjectaccessreviews".into(),
-        kind: "SelfSubjectAccessReview".into(),
-        ..Resource::default()
-    };
-    let demand = Demand {
-        verb: Verb::Create,
-        resource: Arc::new(reviews),
-        namespace: None,
-        name: None,
-        subresource: None,
-        query: Vec::new(),
-        content: Some(("application/json", review.to_string().into())),
-    };
-    let answer = cluster.ask(demand).await;
+    let answer = cluster.ask(Demand::access_review(&attributes)).await;
     let answer = answer.map_err(|it| Report::failure(format!("cannot ask the server: {it}")))?;
-    let answer: Value = serde_json::from_slice(&answer).map_err(|it| {
+    let review: Value = serde_json::from_slice(&answer).map_err(|it| {
         Report::failure(format!("the response of the server is not understood: {it}"))
     })?;
-    let allowed = answer.pointer("/status/allowed").and_then(Value::as_bool);
-    Ok(allowed.unwrap_or_default())
+    Ok(ports::is_allowed(&review))
 }
 
 fn text(lines: &[Line]) -> String {

@@ -29,7 +29,7 @@ pub(in crate::reactor) async fn with_key(
 ) -> Option<Arc<Settings>> {
     let persistence = &settings.persistence;
     let name = persistence.digest_secret.clone()?;
-    if persistence.digest_key.is_none() && is_needed(persistence, registry) {
+    if persistence.digest_key.is_none() && stores_digests(persistence, registry) {
         let key = match kube.cluster().await {
             Ok(cluster) => read(&*cluster, &name).await,
             Err(error) => Err(error.to_string()),
@@ -51,7 +51,8 @@ pub(in crate::reactor) async fn with_key(
     None
 }
 
-fn is_needed(persistence: &Persistence, registry: &Registry) -> bool {
+/// Returns whether last handled states contain digests of secret values, so that a key is needed.
+pub fn stores_digests(persistence: &Persistence, registry: &Registry) -> bool {
     let handlers = registry.handlers().iter().filter(|it| it.kind.category() == Category::Changing);
     let mut selectors = handlers.filter_map(|it| it.selector.as_ref());
     let secrets = secrets();

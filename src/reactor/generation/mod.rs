@@ -27,7 +27,7 @@
 //! | change handler | waits for its retry | edited: is tried at once, its attempts still count; unchanged: keeps waiting | `logic/generation/retries.rs` |
 //! | change handler | failed permanently | edited: is retried from zero, if `settings.reload.retry_failed` allows; unchanged: stays failed | `reactor/object/change/retry.rs` |
 //! | change handler | recorded as finished | is not called again, edited or not | `logic/change/state/mod.rs` |
-//! | change handler | has ended, but the server has not accepted its changes yet | edited: they are dropped, and it is called again; unchanged: they are sent again | `reactor/object/delivery.rs` |
+//! | change handler | has ended, but the server has not accepted its changes yet | edited: they are dropped, and it is called again, unless the object shows that they were accepted; unchanged: they are sent again | `reactor/object/delivery.rs` |
 //! | event | in a queue | reaches the new handlers | `reactor/object/queue/mod.rs` |
 //! | object | idle | is shown to new handlers once; to others with its next event | `reactor/generation/handover.rs` |
 //! | object | pauses after errors | is tried at once | `reactor/object/worker.rs` |

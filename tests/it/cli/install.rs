@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::check::Directory;
 
@@ -179,7 +179,9 @@ fn generated_permissions_are_enough_for_a_new_operator() {
         let own = Directory::with(&format!("install-init{language}"), &[]);
         let (code, _, problem) = own.kopf(&["init", ".", language], &[]);
         assert_eq!(code, 0, "{problem}");
-        let unused = check_generated(&own, language);
+        let mut unused = check_generated(&own, language);
+        // An object is read after a conflict only, which depends on the threads of the engine.
+        unused.retain(|it| it != "get greetings.example.com");
         // The tests cause no events.
         assert_eq!(unused, ["create events.", "patch events."], "{language}");
     }
@@ -255,4 +257,42 @@ fn a_kustomization_names_its_files() {
         let text = own.read(&format!("deploy/{}", file.as_str().unwrap_or_default()));
         assert_eq!(documents(&text).len(), 1, "{file}");
     }
+}
+
+/// Renders a template as Helm does, as far as charts of `kopf manifests` need it.
+fn rendered(template: &str) -> String {
+    let image = r#""example.com/kopf:1""#;
+    let resources = r#"{"limits":{"memory":"256Mi"},"requests":{"cpu":"10m","memory":"32Mi"}}"#;
+    template
+        .replace("{{ .Release.Namespace }}", "ops")
+        .replace("{{ toJson .Values.image }}", image)
+        .replace("{{ toJson .Values.resources }}", resources)
+        .replace(r#"{{ "{{" }}"#, "{{")
+}
+
+#[test]
+fn a_chart_renders_to_the_manifests_without_the_namespace() {
+    // A script with a template of its own.
+    let script = format!("{HANDLERS}\nlocal template = \"{{{{ spec.name }}}}\"\n");
+    let own = operator("helm", &[("handlers.lua", &script)]);
+    let common = ["--image", "example.com/kopf:1", "--name", "op", "--pod-monitor"];
+    let args = [&["manifests", "--namespace", "ops"][..], &common].concat();
+    let (code, told, problem) = own.kopf(&args, &[]);
+    assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+    let args = [&["manifests", "--helm", "chart"][..], &common].concat();
+    let (code, nothing, problem) = own.kopf(&args, &[]);
+    assert_eq!((code, nothing.as_str(), problem.as_str()), (0, "", ""));
+    let chart = &documents(&own.read("chart/Chart.yaml"))[0];
+    assert_eq!((&chart["name"], &chart["type"]), (&json!("op"), &json!("application")));
+    assert_eq!(documents(&own.read("chart/values.yaml"))[0]["image"], "example.com/kopf:1");
+    let templates = own.files("chart/templates");
+    let mut in_chart: Vec<_> =
+        templates.iter().flat_map(|it| documents(&rendered(&own.read(it)))).collect();
+    let mut printed = documents(&told);
+    printed.retain(|it| it["kind"] != "Namespace");
+    for all in [&mut in_chart, &mut printed] {
+        all.sort_by_key(|it| (it["kind"].to_string(), it["metadata"]["name"].to_string()));
+    }
+    assert!(printed.iter().any(|it| it["kind"] == "PodMonitor"));
+    assert_eq!(in_chart, printed);
 }

@@ -3,6 +3,7 @@
 mod check;
 mod docs;
 mod init;
+mod inside;
 mod install;
 mod log;
 mod permissions;
@@ -199,6 +200,20 @@ fn scripts_that_are_not_there_exit_with_1_and_a_hint() {
             hint: scripts are the files *.lua and *.rhai directly in it; names that start with '.' or '_' are skipped
         "]],
     );
+}
+
+#[test]
+fn man_pages_describe_each_command_and_need_a_directory() {
+    let own = check::Directory::with("man-pages", &[("man/keep", "")]);
+    let (code, told, problem) = own.kopf(&["man-pages", "man"], &[]);
+    assert_eq!((code, told.as_str(), problem.as_str()), (0, "", ""));
+    let run = own.read("man/kopf-run.1");
+    assert!(run.starts_with(".ie") || run.starts_with(".TH"), "{run}");
+    assert!(run.contains("leader\\-elect"), "{run}");
+    assert!(own.files("man").contains(&"man/kopf-rbac-generate.1".to_owned()));
+    let (code, _, problem) = own.kopf(&["man-pages", "absent"], &[]);
+    assert_eq!(code, 1);
+    assert!(problem.starts_with("error: cannot write to 'absent': "), "{problem}");
 }
 
 #[test]

@@ -1,16 +1,15 @@
 //! The functions of `kube` that change nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::desk::{Desk, Spot, failed, option, selected};
 use crate::logic::{
     access::kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector},
-    object::resource::Resource,
     text::{duration, size},
 };
-use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
+use crate::ports::{BoxFuture, Demand, ErrorClass, Verb, is_allowed};
 use crate::scripting::functions::{
     Call,
     call::aside,
@@ -227,30 +226,8 @@ pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
             "name": call.text("name"),
             "namespace": namespace.unwrap_or_default(),
         });
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": { "resourceAttributes": attributes },
-        });
-        let reviews = Resource {
-            group: "authorization.k8s.io".into(),
-            version: "v1".into(),
-            plural: "selfsubjectaccessreviews".into(),
-            kind: "SelfSubjectAccessReview".into(),
-            ..Resource::default()
-        };
-        let demand = Demand {
-            verb: Verb::Create,
-            resource: Arc::new(reviews),
-            namespace: None,
-            name: None,
-            subresource: None,
-            query: Vec::new(),
-            content: Some(("application/json", review.to_string().into())),
-        };
-        let answer = desk.send_for_object(demand).await?;
-        let allowed = answer.pointer("/status/allowed").and_then(Value::as_bool);
-        Ok(Value::from(allowed.unwrap_or_default()).into())
+        let review = desk.send_for_object(Demand::access_review(&attributes)).await?;
+        Ok(Value::from(is_allowed(&review)).into())
     })
 }
 

@@ -114,7 +114,7 @@ fn nothing_is_overwritten_without_being_told_to() {
     assert!(told.contains("wrote mine/crd.yaml\n"), "{told}");
     let (_, _, problem) = desk.kopf(&["init", "mine"]);
     assert!(
-        problem.starts_with("error: 'mine/crd.yaml' and 9 more files exist already; no file"),
+        problem.starts_with("error: 'mine/crd.yaml' and 10 more files exist already; no file"),
         "{problem}"
     );
 }

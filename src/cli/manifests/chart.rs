@@ -1,0 +1,62 @@
+//! The manifests as a Helm chart: what differs between clusters becomes values.
+
+use serde_json::{Value, json};
+
+use super::document::{Document, yaml};
+use crate::cli::report::Report;
+
+/// What differs between clusters, as it is written in manifests.
+pub(super) struct Values<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) image: String,
+    pub(super) resources: Value,
+}
+
+/// Names that stand in the manifests of a chart until they are replaced with the expressions next to them.
+const EXPRESSIONS: [(&str, &str); 3] = [
+    (NAMESPACE, "{{ .Release.Namespace }}"),
+    (IMAGE, "{{ toJson .Values.image }}"),
+    (RESOURCES, "{{ toJson .Values.resources }}"),
+];
+const NAMESPACE: &str = "kopf-chart-namespace";
+const IMAGE: &str = "kopf-chart-image";
+const RESOURCES: &str = "kopf-chart-resources";
+
+/// Returns the values that a chart is made with.
+pub(super) fn values() -> Values<'static> {
+    Values { namespace: NAMESPACE, image: IMAGE.into(), resources: RESOURCES.into() }
+}
+
+/// Returns the files of a chart with these manifests, which were made with [`values`].
+pub(super) fn files(
+    name: &str,
+    documents: &[Document],
+    defaults: &Values<'_>,
+) -> Result<Vec<(String, String)>, Report> {
+    let version = env!("CARGO_PKG_VERSION");
+    let chart = json!({
+        "apiVersion": "v2",
+        "name": name,
+        "description": format!("The operator {name}, a set of scripts that kopf runs"),
+        "type": "application",
+        "version": "0.1.0",
+        "appVersion": version,
+    });
+    let values = json!({ "image": defaults.image, "resources": defaults.resources });
+    let mut files =
+        vec![("Chart.yaml".to_owned(), yaml(&chart)?), ("values.yaml".to_owned(), yaml(&values)?)];
+    // The release has its namespace already.
+    let documents = documents.iter().filter(|(stem, _)| stem != "namespace");
+    files.extend(documents.map(|(stem, text)| (format!("templates/{stem}.yaml"), template(text))));
+    Ok(files)
+}
+
+/// Returns a manifest as a template that Helm renders to the same text, except for the values.
+fn template(manifest: &str) -> String {
+    // Scripts may contain templates of their own.
+    let mut text = manifest.replace("{{", r#"{{ "{{" }}"#);
+    for (name, expression) in EXPRESSIONS {
+        text = text.replace(name, expression);
+    }
+    text
+}

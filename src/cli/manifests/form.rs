@@ -1,0 +1,19 @@
+//! The form in which manifests are written.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Where the manifests go, and what they contain besides the operator.
+#[derive(Debug, Default, Args)]
+pub struct FormArgs {
+    /// Write one file per object and a kustomization.yaml to this directory, instead of printing
+    #[arg(long, value_name = "DIR", conflicts_with = "helm")]
+    pub kustomize: Option<PathBuf>,
+    /// Write a Helm chart to this directory, instead of printing; the release sets the namespace
+    #[arg(long, value_name = "DIR", conflicts_with = "namespace")]
+    pub helm: Option<PathBuf>,
+    /// Add a PodMonitor, with which the Prometheus Operator collects the metrics
+    #[arg(long)]
+    pub pod_monitor: bool,
+}
