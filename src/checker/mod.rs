@@ -176,6 +176,7 @@ fn of_texts(parsed: &[(&Texts, Text<'_>)], knowledge: &Knowledge) -> Result<Vec<
         exports: Vec::new(),
         fields: BTreeSet::new(),
         globals: BTreeSet::new(),
+        is_dynamic: false,
         knowledge: knowledge.clone(),
     };
     let known: Vec<(Facts<'_>, Exports<'_>)> =
@@ -184,6 +185,7 @@ fn of_texts(parsed: &[(&Texts, Text<'_>)], knowledge: &Knowledge) -> Result<Vec<
     for (facts, exports) in known {
         program.fields.extend(&facts.fields);
         program.globals.extend(facts.globals.keys());
+        program.is_dynamic |= facts.is_dynamic;
         program.exports.push(exports);
         all.push(facts);
     }

@@ -132,7 +132,10 @@ impl<'a> Walk<'_, 'a> {
         if path == "require" {
             self.values(arguments);
             let name = arguments.first().and_then(Expr::literal);
-            return name.map_or(Type::Any, |it| self.module(it));
+            let module = name.map_or(Type::Any, |it| self.module(it));
+            // A module that is not known may assign to globals.
+            self.next.is_dynamic |= module == Type::Any;
+            return module;
         }
         let types: Vec<Type> = arguments.iter().map(|it| self.value(it)).collect();
         let is_open = arguments.last().is_some_and(expands);

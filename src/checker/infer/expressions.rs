@@ -103,6 +103,8 @@ impl<'a> Walk<'_, 'a> {
         if let Some(id) = self.variable(name) {
             return self.types.get(id).cloned().unwrap_or(Type::Any);
         }
+        // Who has the table of all globals may assign to any.
+        self.next.is_dynamic |= name == "_G";
         let known = if self.is_lua() { self.global(name) } else { self.top(name) };
         if let Some(known) = known {
             return known;
@@ -149,8 +151,8 @@ impl<'a> Walk<'_, 'a> {
             let function = |it: (usize, usize)| Type::StdFunction(name.into(), it);
             return Some(arguments.map_or(Type::Any, function));
         }
-        let is_unchecked = known::lua::UNCHECKED.contains(&name) || self.facts.is_dynamic;
-        is_unchecked.then_some(Type::Any)
+        let is_dynamic = self.facts.is_dynamic || self.program.is_dynamic;
+        (known::lua::UNCHECKED.contains(&name) || is_dynamic).then_some(Type::Any)
     }
 
     /// Returns the type of a name of the top level of Rhai, if there is one.

@@ -127,6 +127,10 @@ impl<'a> Walk<'_, 'a> {
     }
 
     fn ctx_member(&mut self, ctx: Ctx, of: &Expr<'a>, name: Name<'a>) -> Type {
+        if !ctx.is_certain() && self.program.fields.contains(name.text) {
+            // It may be a table of the script with the name of a `ctx`.
+            return Type::Any;
+        }
         let classes = ctx.categories().filter_map(|it| known::class_section(ctx_class(it)));
         let item = classes.flat_map(known::items).find(|it| it.name == name.text);
         if let Some(item) = item {
@@ -149,12 +153,7 @@ impl<'a> Walk<'_, 'a> {
             return known::class("Index");
         }
         let is_mistyped = known::typo(name.text, known::kwargs()).is_some();
-        let is_own = self.program.fields.contains(name.text);
-        let is_wrong = if ctx.is_certain() {
-            indexes.is_some() || is_mistyped
-        } else {
-            is_mistyped && !is_own
-        };
+        let is_wrong = is_mistyped || (ctx.is_certain() && indexes.is_some());
         if is_wrong {
             self.unknown(of, "ctx", name, known::kwargs().collect());
         }

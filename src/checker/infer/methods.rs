@@ -14,6 +14,10 @@ impl<'a> Walk<'_, 'a> {
     /// `of:name(…)` in Lua, `of.name(…)` in Rhai.
     pub(super) fn method(&mut self, of: &Expr<'a>, name: Name<'a>, arguments: &[Expr<'a>]) -> Type {
         let holder = self.expr(of);
+        if name.text == "set" {
+            // A map may get a function under this name.
+            self.next.fields.extend(arguments.first().and_then(Expr::literal));
+        }
         if self.is_lua() {
             self.method_of_lua(&holder, of, name, arguments)
         } else {

@@ -54,6 +54,8 @@ pub(super) struct Program<'a> {
     pub(super) fields: BTreeSet<&'a str>,
     /// The globals that any text assigns to.
     pub(super) globals: BTreeSet<&'a str>,
+    /// Whether any text may assign to other globals.
+    pub(super) is_dynamic: bool,
     pub(super) knowledge: Knowledge,
 }
 
@@ -88,8 +90,8 @@ pub(super) struct Facts<'a> {
     pub(super) fields: BTreeSet<&'a str>,
     /// What the top level returns.
     returned: Option<Type>,
-    /// Whether globals are assigned to by computed names.
-    is_dynamic: bool,
+    /// Whether globals may be assigned to by names that are not written out.
+    pub(super) is_dynamic: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

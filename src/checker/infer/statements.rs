@@ -165,9 +165,6 @@ impl<'a> Walk<'_, 'a> {
                     Some(name) => drop(self.next.fields.insert(name)),
                     None => self.escape(&holder),
                 }
-                if let ExprKind::Name("_G") = of.bare().kind {
-                    self.next.is_dynamic = true;
-                }
                 if matches!(holder, Type::View | Type::Object(_, false)) {
                     self.read_only(target);
                 }
