@@ -140,8 +140,21 @@ kopf::on_create("sites", |ctx| {
     is(
         &(found.join("\n") + "\n"),
         &expect![[r#"
-
-    "#]],
+            a.lua:3:20 the schema has no field ctx.spec.hosst
+            a.lua:3:40 the schema has no field ctx.spec.tls.enabeld
+            a.lua:3:104 the schema has no field ctx.meta.nmae
+            a.lua:4:60 the schema has no field port.nmae
+            a.lua:5:22 the schema has no field ctx.patch.status.fase
+            a.lua:6:60 the schema has no field enabld here
+            a.lua:7:15 the schema has no field ctx.patch.data
+            a.lua:15:80 the schema has no field ctx.spec.hst
+            a.lua:17:20 the schema has no field ctx.spec.nodeNmae
+            a.lua:17:71 the schema has no field ctx.spec.containers[1].imag
+            a.lua:19:101 the schema has no field ctx.spec.replcas
+            b.rhai:3:20 the schema has no field ctx.spec.hosst
+            b.rhai:3:44 the schema has no field ctx.spec?.tls.enabeld
+            b.rhai:4:39 the schema has no field fase here
+        "#]],
     );
     // Without the CRD, the fields of its objects are not known.
     let alone = Directory::with("fields-alone", &[("b.rhai", rhai)]);
