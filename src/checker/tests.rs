@@ -102,13 +102,18 @@ pcall(given, {})";
     assert_eq!(told("x.lua", own), Vec::<String>::new());
 }
 
+/// Many lines, each with its number in it.
+fn lines(line: impl Fn(usize) -> String) -> String {
+    (0..20_000).map(line).collect::<Vec<_>>().concat()
+}
+
 #[test]
 fn a_script_full_of_mistakes_is_reported_as_far_as_it_helps() {
-    let lua: String = (0..20_000).map(|it| format!("f{it}(v{it})\n")).collect();
+    let lua = lines(|it| format!("f{it}(v{it})\n"));
     assert_eq!(told("x.lua", &lua).len(), 200);
-    let rhai: String = (0..20_000).map(|it| format!("f{it}(v{it});\n")).collect();
+    let rhai = lines(|it| format!("f{it}(v{it});\n"));
     assert_eq!(told("x.rhai", &rhai).len(), 200);
     // Known names are many, too.
-    let many: String = (0..20_000).map(|it| format!("name_{it} = {it}\n")).collect();
+    let many = lines(|it| format!("name_{it} = {it}\n"));
     assert_eq!(told("x.lua", &(many + "print(nmae_1)")), ["there is no variable `nmae_1`"]);
 }
