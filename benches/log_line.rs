@@ -38,6 +38,7 @@ fn log_line(criterion: &mut Criterion) {
             prefix: format != LogFormat::Json,
             refkey: "object".into(),
             color: ColorWhen::Never,
+            unhandled: false,
         };
         let sink = Box::new(|line: &str| {
             black_box(line);

@@ -71,6 +71,11 @@ impl EventQueue {
         self.0.settings.lock().posting.clone()
     }
 
+    /// Returns whether objects have a condition about failures.
+    pub fn has_condition(&self) -> bool {
+        self.0.settings.lock().posting.condition.is_some()
+    }
+
     /// Starts to post the lines of loggers, if the settings say so.
     pub fn listen(&self) {
         let settings = self.settings();

@@ -190,6 +190,16 @@ pub enum Cause {
     Object(ObjectCause),
 }
 
+impl Cause {
+    /// Returns the resource of the object.
+    pub fn resource(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Cause::Object(cause) => Some(&cause.resource),
+            Cause::Activity(_) => None,
+        }
+    }
+}
+
 /// An activity of the operator.
 #[derive(Clone, Debug)]
 pub struct ActivityCause {
@@ -256,6 +266,16 @@ impl ObjectCause {
 }
 
 impl Invocation {
+    /// Returns the logger for lines about this call.
+    pub fn logger(&self) -> Logger {
+        match self.attempt {
+            Some(attempt) => {
+                self.logger.clone().of_call(&self.handler, attempt.retry.saturating_add(1))
+            }
+            None => self.logger.clone(),
+        }
+    }
+
     /// Returns the object that the call is about, as the kwargs show it at this moment.
     pub fn object(&self) -> Option<Arc<Object>> {
         match &self.cause {

@@ -20,6 +20,8 @@ use crate::logic::{
 
 /// The tracing target of lines about objects.
 pub const TARGET_OBJECTS: &str = "kopf.objects";
+/// The log target of changes that no handler handles.
+pub const TARGET_UNHANDLED: &str = "kopf.changes";
 /// The tracing target of lines about activities.
 pub const TARGET_ACTIVITIES: &str = "kopf.activities";
 
@@ -43,6 +45,16 @@ pub struct Logger {
     about: About,
     /// Where its lines are also posted, if at all.
     posts: Option<EventQueue>,
+    /// The call that its lines are about.
+    caller: Option<Arc<Caller>>,
+}
+
+/// A call of a handler.
+#[derive(Clone, Debug)]
+struct Caller {
+    handler: Arc<Handler>,
+    /// From 1.
+    attempt: u64,
 }
 
 /// What a line says about a failed attempt, in our own words.
@@ -68,28 +80,40 @@ enum About {
 impl Logger {
     /// Returns a logger for an object.
     pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
-        Logger { kind, about: About::Object(object), posts: None }
+        Logger { kind, about: About::Object(object), posts: None, caller: None }
     }
 
     /// Returns a logger for the object of daemons and timers.
     pub fn of_live(kind: LoggerKind, object: LiveObject) -> Self {
-        Logger { kind, about: About::Live(object), posts: None }
+        Logger { kind, about: About::Live(object), posts: None, caller: None }
     }
 
     /// Returns a logger for activities.
     pub fn of_activity() -> Self {
-        Logger { kind: LoggerKind::Activity, about: About::Activity(None), posts: None }
+        Logger {
+            kind: LoggerKind::Activity,
+            about: About::Activity(None),
+            posts: None,
+            caller: None,
+        }
     }
 
     /// Returns a logger for script code that runs for no object and no activity, such as the top level.
     pub fn of_script() -> Self {
-        Logger { kind: LoggerKind::Local, about: About::Activity(None), posts: None }
+        Logger { kind: LoggerKind::Local, about: About::Activity(None), posts: None, caller: None }
     }
 
     /// Makes lines of [`LoggerKind::Full`] also Kubernetes events, as the settings say.
     #[must_use]
     pub fn posting(self, posts: &EventQueue) -> Self {
         Logger { posts: Some(posts.clone()), ..self }
+    }
+
+    /// Returns a logger for the lines of a call of this handler; attempts count from 1.
+    #[must_use]
+    pub fn of_call(self, handler: &Arc<Handler>, attempt: u64) -> Self {
+        let caller = Caller { handler: Arc::clone(handler), attempt };
+        Logger { caller: Some(Arc::new(caller)), ..self }
     }
 
     /// Adds the name of the activity, which is shown as part of the logger's name.
@@ -147,6 +171,29 @@ impl Logger {
             attempt: Some(attempt.number),
         };
         self.write(line.level, &line.text, (trace.filter(|_| line.with_trace), None), own);
+    }
+
+    /// Returns whether [`Logger::unhandled`] writes anything.
+    pub fn tells_unhandled() -> bool {
+        tracing::enabled!(target: TARGET_UNHANDLED, tracing::Level::DEBUG)
+    }
+
+    /// Writes a line about a change that no handler handles. Only `kopf dev` and verbose logs have these lines.
+    pub fn unhandled(&self, text: &str) {
+        let object = self.object();
+        let object = object.as_deref();
+        tracing::event!(
+            target: TARGET_UNHANDLED,
+            tracing::Level::DEBUG,
+            object.api_version = object.map(|it| it.api_version.as_str()),
+            object.kind = object.map(|it| it.kind.as_str()),
+            object.name = object.map(|it| it.name.as_str()),
+            object.uid = object.map(|it| it.uid.as_str()),
+            object.namespace = object.and_then(|it| it.namespace.as_deref()),
+            call.level = u64::from(LogLevel::Info.number()),
+            call.gist = text,
+            message = text,
+        );
     }
 
     /// Returns whether its lines are about the object of a handler that may be retried.
@@ -213,8 +260,11 @@ impl Logger {
         };
         let extra = extra.and_then(|it| serde_json::to_string(it).ok());
         let extra = extra.as_deref();
-        let script = own.handler.and_then(|it| it.location.rsplit_once(':')).map(|(it, _)| it);
-        let handler = own.handler.map(|it| &*it.id);
+        let caller = self.caller.as_ref();
+        let handler = own.handler.or_else(|| caller.map(|it| &*it.handler));
+        let attempt = own.attempt.or_else(|| caller.map(|it| it.attempt));
+        let script = handler.map(Handler::file);
+        let handler = handler.map(|it| &*it.id);
         macro_rules! emit {
             ($target:expr, $level:ident) => {
                 tracing::event!(
@@ -233,7 +283,7 @@ impl Logger {
                     call.gist = own.gist,
                     call.handler = handler,
                     call.script = script,
-                    call.attempt = own.attempt,
+                    call.attempt = attempt,
                     message = text,
                 )
             };

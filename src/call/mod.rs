@@ -25,7 +25,7 @@ pub use invocation::{
     ObjectCause, ObjectDetail, PatchCell, Scripts, SharedPatch,
 };
 pub use live_object::LiveObject;
-pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
+pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_UNHANDLED};
 pub use memo::{Document, Memo, WeakDocument};
 pub use object_packer::ObjectPacker;
 pub use services::CallServices;

@@ -2,6 +2,9 @@
 
 /// Where to install the completion script.
 pub(super) const COMPLETIONS_AFTER_HELP: &str = "\
+Commands, options and files are completed. Names of contexts, namespaces, kinds and objects are not: each Tab would send requests to a cluster, \
+and a script that does so works only with the version that has printed it, so it could not be installed in a file.
+
 For this session:    source <(kopf completions bash)
 For all sessions:    kopf completions bash > ~/.local/share/bash-completion/completions/kopf
                      kopf completions zsh > \"${fpath[1]}/_kopf\"

@@ -14,8 +14,8 @@ use super::after_help::{
 
 use super::manifests::FormArgs;
 use super::objects::args::{
-    CRDS_AFTER_HELP, CrdsArgs, RELEASE_AFTER_HELP, RETRY_AFTER_HELP, ReleaseArgs, RetryArgs,
-    STATUS_AFTER_HELP, SUSPEND_AFTER_HELP, StatusArgs, SuspendArgs,
+    CRDS_AFTER_HELP, CrdsArgs, LOGS_AFTER_HELP, LogsArgs, RELEASE_AFTER_HELP, RETRY_AFTER_HELP,
+    ReleaseArgs, RetryArgs, STATUS_AFTER_HELP, SUSPEND_AFTER_HELP, StatusArgs, SuspendArgs,
 };
 use super::shared_args::{OUTPUT_HELP, rules};
 
@@ -79,6 +79,9 @@ pub enum Command {
     /// Remove the finalizer and the annotations of an operator that is gone
     #[command(after_help = RELEASE_AFTER_HELP)]
     Release(ReleaseArgs),
+    /// Print the log of an operator that runs in a cluster
+    #[command(after_help = LOGS_AFTER_HELP)]
+    Logs(LogsArgs),
     /// Print the CRDs that operators use, such as those of peering
     #[command(after_help = CRDS_AFTER_HELP)]
     Crds(CrdsArgs),

@@ -34,6 +34,7 @@ mod manifests;
 mod memory_trim;
 pub mod objects;
 pub mod options;
+mod process;
 mod rbac;
 pub mod report;
 mod run;
@@ -68,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Suspend(args) => objects::suspend(&args, Some(&freeze::person())),
         Command::Unsuspend(args) => objects::suspend(&args, None),
         Command::Release(args) => objects::release(&args),
+        Command::Logs(args) => objects::logs(&args),
         Command::Crds(args) => objects::crds(&args),
         Command::Version => {
             version();

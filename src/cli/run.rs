@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt as _, future::BoxFuture};
+use futures::{Stream, StreamExt as _, future, future::BoxFuture};
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -24,7 +24,8 @@ use crate::cli::{
     summary::Summary,
 };
 use crate::cluster::{ConfigOverrides, ConnectOptions, KubeCluster};
-use crate::logic::replicas::peering::Identity;
+use crate::features::duplicates::Duplicates;
+use crate::logic::replicas::{duplicates, peering::Identity};
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
 use crate::ports::{Clock, Cluster, WebhookServer};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
@@ -38,11 +39,11 @@ use crate::webhooks::{GuardedWebhooks, HttpsWebhooks};
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let read = Read::files(options)?;
-    let _log = start_log(&options.log, &options.notes, clock)?;
+    let log = start_log(&options.log, &options.notes, clock)?;
     let scope = scope(&options.scope);
     on_runtime(&options.log, async {
         let mut signals = listen()?;
-        let health_server = HealthServer::open(options).await?;
+        let health_server = HealthServer::open(options, clock, log.control()).await?;
         let read = tokio::select! {
             biased; // a signal first: it must not wait for an API that does not respond
             Some(_) = signals.next() => return Ok(Exit::Success),
@@ -54,8 +55,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
         };
         let mut plan = load(read, options, scope, (clock, &health_server.health)).await?;
         let (connected, cluster) = oneshot::channel();
-        plan.background =
-            Some(Box::pin(Summary::new(options, &plan.first, &plan.identity).log(cluster)));
+        plan.background = Some(background(options, &plan, cluster, health_server.health.clone()));
         let target = options.cluster.clone();
         let connect = connect(target, Some(connected), health_server.health.clone(), clock);
         let plan = plan.with_webhooks(webhooks);
@@ -108,8 +108,8 @@ pub(super) struct Plan {
     scope: Scope,
     settings: Settings,
     clock: Clock,
-    /// Runs beside it, until it stops.
-    background: Option<BoxFuture<'static, ()>>,
+    /// Runs next to it, until it stops.
+    background: Option<Background>,
     webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
@@ -140,6 +140,41 @@ pub(super) async fn load(
     })
 }
 
+/// Work next to an operator, until it stops.
+type Background = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
+
+/// Logs the first line once there is a connection, and watches for a second operator.
+fn background(
+    options: &RunOptions,
+    plan: &Plan,
+    connected: oneshot::Receiver<KubeCluster>,
+    health: Health,
+) -> Background {
+    let summary = Summary::new(options, &plan.first, &plan.identity);
+    let settings = &plan.settings;
+    let is_watched = settings.peering.detect_duplicates && !settings.leadership.enabled;
+    let handlers = plan.first.registry.handlers().iter();
+    let resources: Vec<_> =
+        handlers.filter_map(|it| Some(it.selector.as_ref()?.to_string())).collect();
+    let name = (is_watched && !resources.is_empty())
+        .then(|| duplicates::name(&settings.persistence.finalizer, summary.scope(), &resources));
+    let (identity, clock) = (plan.identity.process.clone(), plan.clock);
+    Box::new(move |stop| {
+        Box::pin(async move {
+            let Some(Ok(cluster)) = stop.run_until_cancelled(connected).await else { return };
+            let logged = stop.run_until_cancelled(summary.log(&cluster));
+            let watched = async {
+                if let Some(name) = name {
+                    let cluster = Arc::new(cluster.clone());
+                    let duplicates = Duplicates { cluster, name, identity, clock, health };
+                    duplicates.watch(stop.clone()).await;
+                }
+            };
+            let (_is_stopped, ()) = future::join(logged, watched).await;
+        })
+    })
+}
+
 /// Runs until a signal or a fatal error.
 pub(super) async fn operate(
     plan: Plan,
@@ -155,8 +190,7 @@ pub(super) async fn operate(
     let mut tasks = JoinSet::new();
     tasks.spawn(memory_trim::release(stop.clone()));
     if let Some(background) = background {
-        let stop = stop.clone();
-        tasks.spawn(async move { stop.run_until_cancelled(background).await.unwrap_or_default() });
+        tasks.spawn(background(stop.clone()));
     }
     let reloads = first.sources.map(|sources| {
         let (host, health) = (Arc::clone(&host), health_server.health.clone());

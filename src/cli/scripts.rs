@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use crate::checker;
-use crate::cli::{env::variables, options::RunOptions, report::Report};
+use crate::cli::{args::LogFormat, env::variables, options::RunOptions, report::Report};
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{access::grants::Grants, change::registry::Registry, handlers::handler::Kind};
 use crate::ports::{Clock, Cluster};
@@ -36,7 +36,8 @@ pub(super) fn terms(options: &RunOptions) -> Terms {
     // The process keeps only those variables in memory that scripts may read.
     let environment = Arc::new(variables(|name| grants.concern_env(name)));
     let terms = Terms::of(Placement::Threads, &options.settings);
-    Terms { grants, environment, ..terms }
+    let logs_prints = options.log.format == LogFormat::Json;
+    Terms { grants, environment, logs_prints, ..terms }
 }
 
 /// Returns warnings about an operator that runs, but probably not as intended.

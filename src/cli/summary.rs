@@ -1,7 +1,6 @@
 //! The line at the start of `kopf run`: which program serves what, where, and as whom.
 
 use serde_json::Value;
-use tokio::sync::oneshot;
 
 use crate::cli::{
     options::{RunOptions, ScopeOption},
@@ -37,9 +36,13 @@ impl Summary {
         }
     }
 
-    /// Logs the line once the operator has connected, with the version of the server if it returns one.
-    pub(super) async fn log(self, connected: oneshot::Receiver<KubeCluster>) {
-        let Ok(cluster) = connected.await else { return };
+    /// Returns the namespaces as people read them.
+    pub(super) fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// Logs the line about an operator that has connected, with the version of the server if it returns one.
+    pub(super) async fn log(self, cluster: &KubeCluster) {
         let version = cluster.version().await.ok().and_then(|it| git_version(&it));
         tracing::info!(target: "kopf.reactor", "{}", self.line(cluster.server(), version.as_deref()));
     }

@@ -73,7 +73,7 @@ impl KubeCluster {
         let sessions = connect::connect(&options).await?;
         let metrics = options.health.metrics().clone();
         let transport = Transport::new(sessions, options.settings, metrics);
-        let transport = transport.with_jitter(Jitter::random());
+        let transport = transport.with_jitter(Jitter::random()).reporting(options.health.clone());
         Ok(KubeCluster { transport: Arc::new(transport) })
     }
 
@@ -84,7 +84,12 @@ impl KubeCluster {
 
     /// Uses an existing client. Its credentials cannot be renewed: a 401 is final. Pauses of streams are not random.
     pub fn over(client: kube::Client, settings: Arc<Settings>) -> Self {
-        let transport = Transport::new(Sessions::only(client), settings, Metrics::default());
+        KubeCluster::counted(client, settings, Metrics::default())
+    }
+
+    /// Returns the same as [`KubeCluster::over`], with its requests counted in these metrics.
+    pub fn counted(client: kube::Client, settings: Arc<Settings>, metrics: Metrics) -> Self {
+        let transport = Transport::new(Sessions::only(client), settings, metrics);
         KubeCluster { transport: Arc::new(transport) }
     }
 

@@ -61,6 +61,17 @@ impl ConfigOverrides {
         files.iter().find_map(|it| Kubeconfig::read_from(it).ok()?.current_context)
     }
 
+    /// Returns the context that is used and its files, if several files of `KUBECONFIG` define it: the first one would be used.
+    pub fn ambiguous_context(&self) -> Option<(String, Vec<PathBuf>)> {
+        let name = self.context_name()?;
+        let defines = |it: &PathBuf| {
+            Kubeconfig::read_from(it).is_ok_and(|it| it.contexts.iter().any(|it| it.name == name))
+        };
+        let mut files: Vec<_> = self.files().into_iter().filter(defines).collect();
+        files.dedup();
+        (files.len() > 1).then_some((name, files))
+    }
+
     /// Returns the files to read, in order.
     fn files(&self) -> Vec<PathBuf> {
         self.kubeconfig.clone().map_or_else(files, |it| vec![it])

@@ -14,6 +14,8 @@ use tokio::{
 };
 use tracing::warn;
 
+use crate::telemetry::{Health, HealthState};
+
 /// The interval of attempts during an outage, by one of all waiting tasks.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
@@ -22,6 +24,12 @@ const SPREAD: Duration = Duration::from_millis(500);
 
 /// The interval of log lines during an outage.
 const LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// After this time, the operator is not ready. A restart of the server takes less.
+const UNREADY_AFTER: Duration = Duration::from_secs(5);
+
+/// The part of the health report that exists during a long outage.
+const PART: &str = "api-server";
 
 /// The tracing target of the lines.
 const TARGET: &str = "kopf.cluster";
@@ -38,6 +46,8 @@ pub(super) struct Outage {
     /// Held by the task that tries.
     probe: tokio::sync::Mutex<()>,
     jitter: Jitter,
+    /// Where a long outage is reported.
+    health: Option<Health>,
 }
 
 /// Random parts of pauses, so that streams and replicas are not synchronized.
@@ -47,6 +57,11 @@ pub(super) struct Jitter(Option<Mutex<fastrand::Rng>>);
 impl Outage {
     pub(super) fn new(jitter: Jitter) -> Self {
         Outage { jitter, ..Outage::default() }
+    }
+
+    /// Reports long outages to this health.
+    pub(super) fn reporting(self, health: Health) -> Self {
+        Outage { health: Some(health), ..self }
     }
 
     /// Records that there was no connection. Logs that at the beginning, and every 30 s.
@@ -59,9 +74,12 @@ impl Outage {
             warn!(target: TARGET, "The API server is unreachable: {why}. Requests wait and are repeated.");
             return;
         };
+        let seconds = now.duration_since(began).as_secs();
+        if let (Some(health), true) = (&self.health, now.duration_since(began) >= UNREADY_AFTER) {
+            health.note(PART, HealthState::Unready, &format!("unreachable for {seconds} s: {why}"));
+        }
         if now.duration_since(last) >= LINE_EVERY {
             *logged = Some((began, now));
-            let seconds = now.duration_since(began).as_secs();
             let waiting = match self.waiting.load(Ordering::Relaxed).max(1) {
                 1 => "1 request is waiting".to_owned(),
                 several => format!("{several} requests are waiting"),
@@ -74,6 +92,9 @@ impl Outage {
     pub(super) fn end(&self) {
         if self.is_on.load(Ordering::Relaxed) && self.is_on.swap(false, Ordering::Relaxed) {
             self.over.notify_waiters();
+            if let Some(health) = &self.health {
+                health.forget(PART);
+            }
             if let Some((began, _)) = self.logged.lock().take() {
                 let seconds = began.elapsed().as_secs();
                 warn!(target: TARGET, "The API server is back after {seconds} s.");

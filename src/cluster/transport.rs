@@ -16,7 +16,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::ports::{ApiError, Interrupt, Leadership};
 use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
-use crate::telemetry::Metrics;
+use crate::telemetry::{ClientRequest, Health, Metrics};
 
 /// Maximum size of a body in bytes. The largest collections are some hundreds of megabytes.
 const BODY_BYTES_MAX: usize = 2 << 30;
@@ -179,6 +179,11 @@ impl Transport {
         Transport { outage: Outage::new(jitter), ..self }
     }
 
+    /// Reports long outages to this health.
+    pub(super) fn reporting(self, health: Health) -> Self {
+        Transport { outage: self.outage.reporting(health), ..self }
+    }
+
     /// Returns the namespace of the credentials.
     pub(super) fn default_namespace(&self) -> &str {
         &self.default_namespace
@@ -278,9 +283,10 @@ impl Transport {
             // The permit is kept: a request without credentials would otherwise wait for a permit next.
             let (ticket, session) = self.sessions.acquire().await;
             log.announce();
+            let begun = Instant::now();
             let sent = self.fenced(request, attempt_once(&session, request, limit));
             let sent = permit.during(sent).await;
-            self.count(request, &sent);
+            self.count(request, &sent, begun.elapsed());
             self.note_connection(sent.as_ref().err(), limits.is_none());
             let failure = match sent {
                 Ok(response) => {
@@ -375,12 +381,19 @@ impl Transport {
         leadership.while_acting(attempt).await
     }
 
-    fn count(&self, request: &Request<'_>, sent: &Result<Response<Body>, Failure>) {
+    fn count(&self, request: &Request<'_>, sent: &Result<Response<Body>, Failure>, took: Duration) {
         let result = match sent {
             Ok(response) => response.status().as_u16().to_string(),
             Err(failure) => failure.label(),
         };
-        self.metrics.requested(request.action.verb(), result);
+        let host = self.server.split_once("://").map_or(&*self.server, |(_, host)| host);
+        let sent = ClientRequest {
+            method: request.method.as_str(),
+            host: host.trim_end_matches('/'),
+            status: result.parse().ok(),
+            took,
+        };
+        self.metrics.requested(request.action.verb(), result.clone(), sent);
     }
 }
 

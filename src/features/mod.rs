@@ -3,6 +3,7 @@ pub mod probes;
 
 pub mod admission;
 pub mod daemons;
+pub mod duplicates;
 pub mod indexes;
 pub mod leadership;
 pub mod peering;

@@ -9,11 +9,11 @@ use crate::logic::{
         handler::{Handler, Kind},
         outcome::{Effort, LogLevel, LogLine, Outcome},
     },
-    object::ObjectRef,
+    object::{ObjectRef, resource::Resource},
 };
 use crate::ports::Clock;
 use crate::settings::Execution;
-use crate::telemetry::FailureReport;
+use crate::telemetry::{FailureReport, HandlerLabels};
 
 /// The end of an attempt.
 #[derive(Clone, Copy)]
@@ -28,6 +28,8 @@ pub struct Conclusion<'a> {
     pub line: &'a LogLine,
     /// The stack trace of the script.
     pub trace: Option<&'a str>,
+    /// The resource of the object.
+    pub resource: Option<&'a Arc<Resource>>,
 }
 
 /// Where the ends of attempts are reported.
@@ -44,7 +46,7 @@ pub struct Reporter<'a> {
 impl Reporter<'_> {
     /// Reports the end of an attempt.
     pub fn report(&self, ended: Conclusion<'_>, logger: &Logger) {
-        let Conclusion { handler, before, outcome, line, trace } = ended;
+        let Conclusion { handler, before, outcome, line, trace, resource } = ended;
         let is_counted = logger.is_full() && is_retried(handler.kind);
         let attempt = FailedAttempt::of(handler, before, outcome).filter(|_| !is_review(handler));
         let Some(mut attempt) = attempt else {
@@ -70,6 +72,8 @@ impl Reporter<'_> {
             let report = FailureReport {
                 about,
                 handler: Arc::clone(&handler.id),
+                labels: HandlerLabels::of(handler, resource.map(|it| &**it)),
+                condition: resource.filter(|_| self.services.posts.has_condition()).map(Arc::clone),
                 is_change: !matches!(handler.kind, Kind::Daemon | Kind::Timer),
                 gave_up: attempt.gave_up(),
                 text: attempt.text,

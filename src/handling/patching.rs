@@ -527,7 +527,13 @@ impl Patcher<'_> {
             payload: Bytes::from(payload.to_string()),
             interrupt: Some(interrupt),
         };
-        self.cluster.patch(request).await.map(Arc::new)
+        let patched = self.cluster.patch(request).await.map(Arc::new);
+        patched.map_err(|error| {
+            // Servers repeat invalid values in their errors.
+            let texts = (&**object.body(), &payload);
+            let hide = |text: &str| hidden::without_values(self.persistence, texts, text);
+            ApiError { message: hide(&error.message), ..error }
+        })
     }
 
     /// Returns the payload of a patch for the log.

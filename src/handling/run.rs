@@ -124,7 +124,7 @@ impl Runner<'_> {
 
     /// Returns the outcome of an attempt that is not made because of an earlier error.
     pub fn refuse(&self, attempt: &Try, raised: Raised) -> Outcome {
-        let Try { handler, retries, started, logger, .. } = attempt;
+        let Try { handler, retries, started, cause, logger, .. } = attempt;
         let effort = Effort { retries: *retries, runtime: since(*started, self.clock.now()) };
         let trace = raised.trace.clone();
         let (outcome, line) = outcome::before(handler, effort).unwrap_or_else(|| {
@@ -133,8 +133,9 @@ impl Runner<'_> {
         });
         let line = LogLine { with_trace: true, ..line };
         let (before, trace) = (effort, trace.as_deref());
-        self.reporter()
-            .report(Conclusion { handler, before, outcome: &outcome, line: &line, trace }, logger);
+        let (ended_as, line, resource) = (&outcome, &line, cause.resource());
+        let ended = Conclusion { handler, before, outcome: ended_as, line, trace, resource };
+        self.reporter().report(ended, logger);
         outcome
     }
 
@@ -144,8 +145,9 @@ impl Runner<'_> {
         logger.line(&outcome::invoked(&handler), None);
         let before = Effort { retries, runtime: since(started, self.clock.now()) };
         if let Some((outcome, line)) = outcome::before(&handler, before) {
-            let handler = &*handler;
-            let ended = Conclusion { handler, before, outcome: &outcome, line: &line, trace: None };
+            let (handler, line, resource) = (&*handler, &line, cause.resource());
+            let (ended_as, trace) = (&outcome, None);
+            let ended = Conclusion { handler, before, outcome: ended_as, line, trace, resource };
             self.reporter().report(ended, &logger);
             return Err(Box::new(outcome));
         }
@@ -165,13 +167,15 @@ impl Runner<'_> {
 
     /// Ends the attempt with the result of its call; `None` means that the time was up.
     pub fn end(&self, begun: &Begun, ended: Option<Ended>) -> Outcome {
-        let (handler, logger) = (&*begun.handler, &begun.invocation.logger);
+        let (handler, logger) = (&*begun.handler, &begun.invocation.logger());
+        let resource = begun.invocation.cause.resource();
         let before = begun.before();
         let started = begun.invocation.attempt.map(|it| it.started);
         let runtime = started.map(|it| since(it, self.clock.now())).unwrap_or_default();
         let Some(ended) = ended else {
             let (outcome, line) = outcome::timed_out(handler, runtime);
-            let ended = Conclusion { handler, before, outcome: &outcome, line: &line, trace: None };
+            let (ended_as, line, trace) = (&outcome, &line, None);
+            let ended = Conclusion { handler, before, outcome: ended_as, line, trace, resource };
             self.reporter().report(ended, logger);
             return outcome;
         };
@@ -181,9 +185,9 @@ impl Runner<'_> {
         };
         let effort = Effort { retries: before.retries, runtime };
         let (outcome, line) = outcome::after(handler, ended, effort, self.settings.default_backoff);
-        let trace = trace.as_deref();
-        self.reporter()
-            .report(Conclusion { handler, before, outcome: &outcome, line: &line, trace }, logger);
+        let (ended_as, line, trace) = (&outcome, &line, trace.as_deref());
+        let ended = Conclusion { handler, before, outcome: ended_as, line, trace, resource };
+        self.reporter().report(ended, logger);
         outcome
     }
 }

@@ -22,6 +22,8 @@ pub struct Terms {
     pub metrics: Metrics,
     /// The variables of this process, at least those that are granted.
     pub environment: Arc<BTreeMap<String, String>>,
+    /// Whether `print` writes to the log instead of the standard output.
+    pub logs_prints: bool,
     /// What the time is for scripts.
     pub clock: Clock,
     /// Which mistakes inside of functions reject a script, if they are looked for.
@@ -39,6 +41,7 @@ impl Terms {
             grants: Arc::default(),
             metrics: Metrics::default(),
             environment: Arc::default(),
+            logs_prints: false,
             clock: Clock::system(),
             strict: settings.reload.strict,
         }

@@ -70,6 +70,8 @@ pub struct Posting {
     pub loggers: bool,
     /// Whether failures of handlers are posted, aggregated by object and handler.
     pub failures: bool,
+    /// The type of the condition of objects whose handlers fail; `None`: they have none.
+    pub condition: Option<String>,
     /// Minimum level of posted lines, as a number: 10 is debug, 20 info, 30 warning, 40 error.
     pub level: u32,
     /// Pauses between the attempts to post an event that a script requested.
@@ -105,6 +107,8 @@ pub struct Peering {
     pub standalone: bool,
     /// Use a `ClusterKopfPeering`, not a `KopfPeering` in each namespace. Set at the start, by the scope.
     pub clusterwide: bool,
+    /// Warn of a second operator with the same resources, namespaces and finalizer.
+    pub detect_duplicates: bool,
 }
 
 /// `settings.leadership`
@@ -310,6 +314,7 @@ impl Default for Posting {
             enabled: true,
             loggers: false,
             failures: true,
+            condition: None,
             level: 20,
             default_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
             logging_backoffs: [1, 1, 2, 3, 5].map(secs).to_vec(),
@@ -332,6 +337,7 @@ impl Default for Peering {
             mandatory: false,
             standalone: false,
             clusterwide: false,
+            detect_duplicates: true,
         }
     }
 }

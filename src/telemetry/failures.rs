@@ -17,7 +17,15 @@ use tokio::{
     time::{self, Instant},
 };
 
-use crate::logic::{background::failures::FailureEvent, object::ObjectRef};
+use super::{
+    HandlerLabels,
+    conditions::{Conditions, DueCondition, ShownFailure},
+    labels::COMBINATIONS_MAX,
+};
+use crate::logic::{
+    background::failures::FailureEvent,
+    object::{ObjectRef, resource::Resource},
+};
 
 /// Maximum number of failures that are kept; further ones are only logged. About 10 MiB.
 pub const FAILURES_MAX: usize = 20_000;
@@ -32,6 +40,7 @@ struct Shared {
     /// The number of entries, so that a success costs nothing while nothing fails.
     count: AtomicUsize,
     is_new: Notify,
+    has_condition: Notify,
 }
 
 #[derive(Default)]
@@ -40,6 +49,7 @@ struct Table {
     entries: BTreeMap<Key, Entry>,
     /// The entries whose events are to be posted, by time.
     due: BTreeSet<(Instant, Key)>,
+    conditions: Conditions,
 }
 
 /// The uid of the object and the id of the handler.
@@ -47,6 +57,7 @@ type Key = (Arc<str>, Arc<str>);
 
 struct Entry {
     event: FailureEvent,
+    labels: HandlerLabels,
     is_change: bool,
     /// The first failure in a row.
     since: Instant,
@@ -64,6 +75,10 @@ pub struct FailureReport {
     pub about: Arc<ObjectRef>,
     /// The id of the handler.
     pub handler: Arc<str>,
+    /// The labels of the handler in metrics.
+    pub labels: HandlerLabels,
+    /// The resource, if the object has a condition about failures.
+    pub condition: Option<Arc<Resource>>,
     /// It handles changes: it fails no more once the change is settled.
     pub is_change: bool,
     /// The operator will not try again.
@@ -93,8 +108,13 @@ impl Failures {
         if !is_known && table.entries.len() >= FAILURES_MAX {
             return;
         }
+        if let Some(resource) = report.condition {
+            table.conditions.failed(&report.about, resource, report.gave_up);
+            self.0.has_condition.notify_one();
+        }
         let entry = table.entries.entry(key.clone()).or_insert_with(|| Entry {
             event: FailureEvent::new(report.about, &key.1, now),
+            labels: report.labels,
             is_change: report.is_change,
             since: at,
             due: None,
@@ -114,7 +134,7 @@ impl Failures {
             table.due.remove(&(before, key.clone()));
         }
         table.due.insert((due, key));
-        self.0.count.store(table.entries.len(), Ordering::Relaxed);
+        self.count(&table);
         self.0.is_new.notify_one();
     }
 
@@ -123,6 +143,7 @@ impl Failures {
         &self,
         about: impl FnOnce() -> Arc<ObjectRef>,
         (uid, handlers): (&str, impl Iterator<Item = &'a str>),
+        labels: impl Fn(&str) -> HandlerLabels,
         now: Timestamp,
     ) {
         let mut table = self.lock();
@@ -138,11 +159,25 @@ impl Failures {
             let mut event = FailureEvent::new(Arc::clone(&about), &key.1, now);
             event.failed(String::new(), true, now);
             let (since, due, rested) = (Instant::now(), None, None);
-            table
-                .entries
-                .insert(key, Entry { event, is_change: true, since, due, rested, posts: 0 });
+            let labels = labels(&key.1);
+            let entry = Entry { event, labels, is_change: true, since, due, rested, posts: 0 };
+            table.entries.insert(key, entry);
         }
-        self.0.count.store(table.entries.len(), Ordering::Relaxed);
+        self.count(&table);
+    }
+
+    /// Adds an object whose condition shows a failure of an earlier process.
+    pub fn adopt(&self, about: impl FnOnce() -> Arc<ObjectRef>, resource: &Arc<Resource>) {
+        let mut table = self.lock();
+        if table.conditions.len() < FAILURES_MAX {
+            table.conditions.adopt(about(), Arc::clone(resource));
+            self.count(&table);
+        }
+    }
+
+    fn count(&self, table: &Table) {
+        let count = table.entries.len().saturating_add(table.conditions.len());
+        self.0.count.store(count, Ordering::Relaxed);
     }
 
     /// Returns whether nothing fails.
@@ -153,16 +188,72 @@ impl Failures {
     /// Records a success.
     pub fn succeeded(&self, uid: &str, handler: &str) {
         self.remove_of(uid, |id, _| id == handler);
+        self.recovered(uid);
     }
 
     /// Records that a change of an object is settled: handlers that wait for a retry are not called any more.
     pub fn settled(&self, uid: &str) {
         self.remove_of(uid, |_, it| it.is_change && !it.event.gave_up());
+        self.recovered(uid);
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.remove_of(uid, |_, _| true);
+        self.forget_condition(uid);
+    }
+
+    /// Writes no condition of an object any more.
+    pub fn forget_condition(&self, uid: &str) {
+        if !self.is_empty() {
+            let mut table = self.lock();
+            table.conditions.forget(uid);
+            self.count(&table);
+        }
+    }
+
+    /// Tries again later to write a condition.
+    pub fn postpone_condition(&self, due: DueCondition, at: Instant) {
+        let mut table = self.lock();
+        let uid = due.about.uid.clone();
+        table.conditions.adopt(due.about, due.resource);
+        table.conditions.postpone(&uid, at);
+        self.count(&table);
+    }
+
+    /// Schedules the condition of an object, if none of its handlers fails any more.
+    fn recovered(&self, uid: &str) {
+        if self.is_empty() {
+            return;
+        }
+        let mut table = self.lock();
+        if table.worst(uid).is_none() {
+            table.conditions.recovered(uid);
+            self.count(&table);
+            self.0.has_condition.notify_one();
+        }
+    }
+
+    /// Waits until a condition is due, and returns it.
+    pub async fn next_condition(&self) -> DueCondition {
+        loop {
+            let now = Instant::now();
+            let next = {
+                let mut table = self.lock();
+                let Table { entries, conditions, .. } = &mut *table;
+                let due = conditions.take(now, |uid| worst(entries, uid));
+                self.count(&table);
+                if let Some(due) = due {
+                    return due;
+                }
+                table.conditions.next()
+            };
+            let changed = self.0.has_condition.notified();
+            match next {
+                Some(at) => drop(time::timeout_at(at, changed).await),
+                None => changed.await,
+            }
+        }
     }
 
     /// Forgets all handlers except these. Sub-handlers stay with their topmost parent.
@@ -174,10 +265,12 @@ impl Failures {
     }
 
     /// Returns the numbers by handler; those of sub-handlers count for the topmost parent.
-    pub fn counts(&self, now: Instant) -> BTreeMap<String, FailureCounts> {
+    pub fn counts(&self, now: Instant) -> BTreeMap<HandlerLabels, FailureCounts> {
         let mut counts = BTreeMap::<_, FailureCounts>::new();
-        for ((_, id), entry) in &self.lock().entries {
-            let of = counts.entry(top(id).to_owned()).or_default();
+        for entry in self.lock().entries.values() {
+            let is_over = counts.len() >= COMBINATIONS_MAX && !counts.contains_key(&entry.labels);
+            let labels = if is_over { HandlerLabels::other() } else { entry.labels.clone() };
+            let of = counts.entry(labels).or_default();
             if entry.event.gave_up() {
                 of.failed += 1;
             } else {
@@ -249,12 +342,29 @@ impl Failures {
             let due = table.entries.remove(key).and_then(|it| it.due);
             due.map(|it| table.due.remove(&(it, key.clone())));
         }
-        self.0.count.store(table.entries.len(), Ordering::Relaxed);
+        self.count(table);
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.table.lock()
     }
+}
+
+impl Table {
+    /// Returns the failure of an object that its condition shows.
+    fn worst(&self, uid: &str) -> Option<ShownFailure> {
+        worst(&self.entries, uid)
+    }
+}
+
+/// Returns the failure of an object that its condition shows: the first one that was given up, or else the first one.
+fn worst(entries: &BTreeMap<Key, Entry>, uid: &str) -> Option<ShownFailure> {
+    let first = (Arc::from(uid), Arc::from(""));
+    let mut of_object = entries.range(first..).take_while(|((it, _), _)| &**it == uid);
+    let first = of_object.clone().next();
+    let gave_up = of_object.find(|(_, it)| it.event.gave_up());
+    let (_, entry) = gave_up.or(first)?;
+    Some(ShownFailure { gave_up: entry.event.gave_up(), text: entry.event.text().to_owned() })
 }
 
 /// Returns the id of the topmost parent: ids of sub-handlers begin with it.
@@ -270,7 +380,7 @@ impl fmt::Debug for Failures {
 
 #[cfg(test)]
 mod tests {
-    use super::{FAILURES_MAX, FailureReport, Failures, Instant};
+    use super::{FAILURES_MAX, FailureReport, Failures, HandlerLabels, Instant, top};
     use crate::logic::object::ObjectRef;
     use jiff::Timestamp;
     use std::{sync::Arc, time::Duration};
@@ -280,6 +390,8 @@ mod tests {
         FailureReport {
             about: Arc::new(ObjectRef { uid: uid.into(), ..ObjectRef::default() }),
             handler: handler.into(),
+            labels: HandlerLabels { handler: top(handler).into(), ..HandlerLabels::default() },
+            condition: None,
             is_change: true,
             gave_up,
             text: "no".into(),
@@ -288,7 +400,7 @@ mod tests {
 
     fn counts(failures: &Failures) -> Vec<(String, i64, i64, u64)> {
         let counts = failures.counts(Instant::now()).into_iter();
-        counts.map(|(id, it)| (id, it.retrying, it.failed, it.oldest.as_secs())).collect()
+        counts.map(|(of, it)| (of.handler, it.retrying, it.failed, it.oldest.as_secs())).collect()
     }
 
     #[tokio::test(start_paused = true)]

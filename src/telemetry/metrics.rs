@@ -12,12 +12,20 @@ use std::{
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::{
-    encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Registry,
+    registry::{Registry, Unit},
 };
 
-use crate::telemetry::{Failures, ScriptSeries, series::AllSeries};
+use super::{
+    labels::{
+        CallLabels, ClientLabels, Combinations, HandlerLabels, LatencyLabels, OTHER, RefusedLabels,
+        ReloadLabels, RequestLabels, ResourceLabels, RestartLabels, ReviewLabels, ScriptLabels,
+        WebhookLabels,
+    },
+    process::Process,
+    queues::Queues,
+};
+use crate::telemetry::{Failures, ProcessUsage, QueueSeries, ScriptSeries, series::AllSeries};
 
 /// Bucket bounds in seconds: from a script that only reads something to one that waits for others.
 const CALL_SECONDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
@@ -37,6 +45,10 @@ pub struct Metrics {
     pub refused_connections: Family<RefusedLabels, Counter>,
     /// Requests to the API, by result; every attempt counts.
     pub requests: Family<RequestLabels, Counter>,
+    /// The same with the labels of client-go.
+    client_requests: Family<ClientLabels, Counter>,
+    /// Durations of requests until the response begins, in seconds.
+    client_seconds: Family<LatencyLabels, Histogram, fn() -> Histogram>,
     /// Complete listings, by resource.
     pub listings: Family<ResourceLabels, Counter>,
     /// Failures of watch streams, by resource.
@@ -55,6 +67,25 @@ pub struct Metrics {
     pub failures: Failures,
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
     scripts: AllSeries,
+    /// The texts of the live generation.
+    texts: Arc<Mutex<Vec<ScriptLabels>>>,
+    queues_by_resource: Queues,
+    process: Process,
+    handlers: Combinations<HandlerLabels>,
+    resources: Combinations<String>,
+}
+
+/// The HTTP side of a request that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientRequest<'a> {
+    /// The HTTP method.
+    pub method: &'a str,
+    /// The host and port of the API server.
+    pub host: &'a str,
+    /// The status; `None` if there was no response.
+    pub status: Option<u16>,
+    /// Until the response began, or the attempt failed.
+    pub took: Duration,
 }
 
 /// A gauge that is read on request.
@@ -73,77 +104,6 @@ impl Drop for Busy {
     }
 }
 
-/// The labels of a handler call.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct CallLabels {
-    /// The id; for a sub-handler, that of its topmost parent, so that there are at most as many values as declarations.
-    pub handler: String,
-    /// `success`, `temporary`, `permanent`, `error`, `unfinished` (sub-handlers are left), `cancelled`.
-    pub outcome: &'static str,
-}
-
-/// The labels of a handler.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct HandlerLabels {
-    /// As in [`CallLabels`].
-    pub handler: String,
-}
-
-/// The labels of a webhook.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WebhookLabels {
-    /// The id of the handler; for conversions, the name of the CRD.
-    pub webhook: String,
-}
-
-/// The labels of a review.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ReviewLabels {
-    /// As in [`WebhookLabels`].
-    pub webhook: String,
-    /// `allowed`, `denied`, `timeout` (a handler was stopped at a limit), `converted`, `failed`.
-    pub result: &'static str,
-}
-
-/// The labels of a refused connection.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct RefusedLabels {
-    /// `certificate` (that of the client), `handshake`, `timeout`.
-    pub reason: &'static str,
-}
-
-/// The labels of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct RequestLabels {
-    /// `list`, `watch`, `patch`, `create`, `discover` and the like.
-    pub verb: &'static str,
-    /// The HTTP status, or the reason why there was none.
-    pub result: String,
-}
-
-/// The labels of a resource.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ResourceLabels {
-    /// Such as `pods.v1`.
-    pub resource: String,
-}
-
-/// The labels of an edit.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ReloadLabels {
-    /// `accepted`, `rejected`.
-    pub result: &'static str,
-}
-
-/// The labels of a restart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct RestartLabels {
-    /// The file of the script.
-    pub script: String,
-    /// `memory`: its memory limit was reached; `stuck`: it did not respond.
-    pub reason: &'static str,
-}
-
 impl Default for Metrics {
     fn default() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(CALL_SECONDS);
@@ -154,6 +114,8 @@ impl Default for Metrics {
             review_seconds: Family::new_with_constructor(histogram),
             refused_connections: Family::default(),
             requests: Family::default(),
+            client_requests: Family::default(),
+            client_seconds: Family::new_with_constructor(histogram),
             listings: Family::default(),
             stream_failures: Family::default(),
             queues: Gauge::default(),
@@ -164,16 +126,43 @@ impl Default for Metrics {
             failures: Failures::default(),
             samplers: Arc::default(),
             scripts: AllSeries::default(),
+            texts: Arc::default(),
+            queues_by_resource: Queues::default(),
+            process: Process::default(),
+            handlers: Combinations::default(),
+            resources: Combinations::default(),
         }
     }
 }
 
 impl Metrics {
     /// Counts a handler call that has ended.
-    pub fn called(&self, id: &str, outcome: &'static str, took: Duration) {
-        let handler = id.split('/').next().unwrap_or(id).to_owned();
-        self.calls.get_or_create(&CallLabels { handler: handler.clone(), outcome }).inc();
-        self.call_seconds.get_or_create(&HandlerLabels { handler }).observe(took.as_secs_f64());
+    pub fn called(&self, of: HandlerLabels, outcome: &'static str, took: Duration) {
+        let of = self.handlers.within(of, HandlerLabels::other);
+        self.calls.get_or_create(&CallLabels { of: of.clone(), outcome }).inc();
+        self.call_seconds.get_or_create(&of).observe(took.as_secs_f64());
+    }
+
+    /// Returns the labels of a resource, within the limit.
+    fn resource(&self, resource: String) -> String {
+        self.resources.within(resource, || OTHER.to_owned())
+    }
+
+    /// Counts a complete listing.
+    pub fn listed(&self, resource: String) {
+        let resource = self.resource(resource);
+        self.listings.get_or_create(&ResourceLabels { resource }).inc();
+    }
+
+    /// Counts a failure of a stream.
+    pub fn stream_failed(&self, resource: String) {
+        let resource = self.resource(resource);
+        self.stream_failures.get_or_create(&ResourceLabels { resource }).inc();
+    }
+
+    /// Returns the work queue of a resource.
+    pub fn queue(&self, resource: String) -> Arc<QueueSeries> {
+        Arc::new(self.queues_by_resource.of(self.resource(resource)))
     }
 
     /// Counts a review that has ended. There must be few names of webhooks: those of handlers and CRDs.
@@ -195,8 +184,14 @@ impl Metrics {
     }
 
     /// Counts a request that has ended.
-    pub fn requested(&self, verb: &'static str, result: String) {
+    pub fn requested(&self, verb: &'static str, result: String, request: ClientRequest<'_>) {
         self.requests.get_or_create(&RequestLabels { verb, result }).inc();
+        let ClientRequest { method, host, status, took } = request;
+        let code = status.map_or_else(|| "<error>".to_owned(), |it| it.to_string());
+        let (method, host) = (method.to_owned(), host.to_owned());
+        let latency = LatencyLabels { verb: method.clone(), host: host.clone() };
+        self.client_requests.get_or_create(&ClientLabels { code, method, host }).inc();
+        self.client_seconds.get_or_create(&latency).observe(took.as_secs_f64());
     }
 
     /// Counts an edit of the scripts: `accepted` or `rejected`.
@@ -225,9 +220,43 @@ impl Metrics {
             .of_script(format!("kopf_script_{}", stem.chars().map(plain).collect::<String>()))
     }
 
+    /// Sets the scripts of the live generation: their files and the SHA-256 of their texts.
+    pub fn scripts(&self, scripts: impl Iterator<Item = (String, String)>) {
+        let labels = scripts.map(|(script, sha256)| ScriptLabels { script, sha256 });
+        *self.texts.lock() = labels.collect();
+    }
+
+    /// Reads what the process uses with this function, which must be quick.
+    pub fn read_process(&self, read: impl Fn() -> ProcessUsage + Send + Sync + 'static) {
+        self.process.read_with(read);
+    }
+
     /// Adds the metrics of scripts to a page.
     pub fn register_scripts(&self, page: &mut Registry) {
         self.scripts.register(page);
+        let info = Family::<ScriptLabels, Gauge>::default();
+        for labels in self.texts.lock().iter() {
+            info.get_or_create(labels).set(1);
+        }
+        let help = "The scripts of the live generation, with their SHA-256";
+        page.register("kopf_script_info", help, info);
+    }
+
+    /// Adds the metrics that have the names of client-go and of Prometheus clients.
+    pub fn register_common(&self, page: &mut Registry) {
+        self.queues_by_resource.register(page);
+        page.register(
+            "rest_client_requests",
+            "Requests to the Kubernetes API by status, method and host, each attempt",
+            self.client_requests.clone(),
+        );
+        page.register_with_unit(
+            "rest_client_request_duration",
+            "Durations of requests until the response begins",
+            Unit::Seconds,
+            self.client_seconds.clone(),
+        );
+        self.process.register(page);
     }
 
     /// Adds a gauge, replacing one of the same name. Each scrape calls `look`, which must be quick.

@@ -18,8 +18,9 @@ use crate::logic::{
     configure::TABLE,
     handlers::{
         description::describe,
-        handler::{Criterion, Handler, Kind},
+        handler::{Category, Criterion, Handler, Kind},
     },
+    object::resource::Resource,
 };
 use crate::scripting::{LoadError, Modules, ScriptHost, Source};
 use crate::settings::Settings;
@@ -89,6 +90,9 @@ impl Findings {
             findings.warnings.push(format!("{told}: {last}."));
         }
         findings.warnings.extend(all.iter().filter_map(never_called));
+        if options.settings.persistence.plain_secrets {
+            findings.warnings.extend(all.iter().filter_map(stores_secrets));
+        }
         if options.settings.admission.service.is_none() {
             // With a service, the namespace of the operator is excluded.
             findings.warnings.extend(all.iter().filter_map(reviews_own_writes));
@@ -243,6 +247,19 @@ fn reviews_own_writes(handler: &Handler) -> Option<String> {
         "{handler} ({location}) reviews what the operator itself writes: {written}. While no replica responds, these requests fail. \
          Exclude its namespace with `namespace_selector`, or set `ignore_failures`."
     ))
+}
+
+/// Returns the warning about a handler of changes of Secrets, whose values are stored in annotations.
+fn stores_secrets(handler: &Handler) -> Option<String> {
+    let selector = handler.selector.as_ref();
+    let is_of_secrets = selector.is_some_and(|it| it.check(&Resource::secrets(), &|_, _| true));
+    (is_of_secrets && handler.kind.category() == Category::Changing).then(|| {
+        let (id, place) = (&handler.id, &handler.location);
+        format!(
+            "{place}: the handler '{id}' stores values of Secrets unmasked in annotations and logs them, \
+             because persistence.plain_secrets is set."
+        )
+    })
 }
 
 fn warning(note: &Note) -> Option<String> {

@@ -33,6 +33,7 @@ use self::{
 };
 use crate::cli::{
     health_server::HealthServer,
+    logging::Log,
     options::ScopeOption,
     report::{Exit, Report},
     run,
@@ -48,6 +49,7 @@ use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;
 use crate::sources;
+use crate::telemetry::Metrics;
 use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{
     ApiServer, User,
@@ -68,18 +70,18 @@ pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let read = Read::files(&options.run).map_err(not_a_script)?;
     let files = Files::read(&options.definitions, &options.objects)?;
-    let _log = run::start_log(&options.run.log, &options.run.notes, clock)?;
-    run::on_runtime(&options.run.log, develop(options, read, files, clock))
+    let log = run::start_log(&options.run.log, &options.run.notes, clock)?;
+    run::on_runtime(&options.run.log, develop(options, read, files, (clock, &log)))
 }
 
 async fn develop(
     options: &DevOptions,
     read: Read,
     files: Files,
-    clock: Clock,
+    (clock, log): (Clock, &Log),
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
-    let health_server = HealthServer::open(&options.run).await?;
+    let health_server = HealthServer::open(&options.run, clock, log.control()).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let access = &options.access;
     let local = LocalWebhooks::default();
@@ -113,8 +115,9 @@ async fn develop(
         tasks.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
     let plan = plan.with_webhooks(Arc::new(local));
-    let ended =
-        run::operate(plan, connect(server.clone(), access.user()), health_server, signals).await;
+    let metrics = health_server.health.metrics().clone();
+    let connecting = connect(server.clone(), access.user(), metrics);
+    let ended = run::operate(plan, connecting, health_server, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {
         while tasks.join_next().await.is_some() {}
@@ -157,10 +160,11 @@ fn scope(option: &ScopeOption) -> Scope {
 }
 
 /// Connects to a server in this process, as this user.
-pub(super) fn connect(server: ApiServer, user: Option<&User>) -> Connect {
+pub(super) fn connect(server: ApiServer, user: Option<&User>, metrics: Metrics) -> Connect {
     let user = user.cloned();
     Box::new(move |Connecting { settings, login }| {
         let client = client(server.clone(), user.as_ref());
+        let metrics = metrics.clone();
         Box::pin(async move {
             if login.is_some() {
                 tracing::info!(
@@ -168,7 +172,8 @@ pub(super) fn connect(server: ApiServer, user: Option<&User>) -> Connect {
                     "The local server needs no authentication: login handlers are not called."
                 );
             }
-            Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<dyn Cluster>)
+            let cluster = KubeCluster::counted(client, Arc::new(settings), metrics);
+            Ok(Arc::new(cluster) as Arc<dyn Cluster>)
         })
     })
 }

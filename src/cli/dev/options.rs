@@ -72,8 +72,10 @@ pub(in crate::cli) fn resolve(
     };
     let definitions = beside(args.definitions, DEFINITIONS);
     let objects = beside(args.objects, OBJECTS);
+    let mut run = options::resolve_run(args.run, lookup, config)?;
+    run.log.unhandled = true;
     Ok(DevOptions {
-        run: options::resolve_run(args.run, lookup, config)?,
+        run,
         definitions,
         objects,
         port: args.port,

@@ -34,6 +34,8 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Release(_)
         | Command::Suspend(_)
         | Command::Unsuspend(_)
+        | Command::Logs(_)
+        | Command::ManPages(_)
         | Command::Crds(_)
         | Command::Version
         | Command::Completions(_)

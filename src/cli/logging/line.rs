@@ -11,7 +11,7 @@ use tracing::Level;
 use super::color;
 use crate::cli::args::{ColorWhen, LogFormat};
 use crate::cli::options::LogOptions;
-use crate::logic::object::ObjectRef;
+use crate::logic::{object::ObjectRef, text::printable::printable};
 
 /// The width of the column of loggers; longer names move the rest of the line.
 const NAME_WIDTH: usize = 10;
@@ -97,6 +97,12 @@ impl Record {
     /// Returns whether its level is our own: Kopf's level has decided so far whether it is written.
     pub(super) fn is_own(&self) -> bool {
         self.own.level.is_some()
+    }
+
+    /// Returns the script that the line is about.
+    pub(super) fn script(&self) -> Option<&str> {
+        let found = self.call.iter().find(|(key, _)| *key == "script");
+        found.and_then(|(_, script)| script.as_str())
     }
 
     /// Returns the name of the logger: our own without the program's name.
@@ -271,7 +277,7 @@ impl JsonLine {
 
     fn end(mut self) -> String {
         self.0.push(b'}');
-        String::from_utf8(self.0).unwrap_or_default()
+        printable(String::from_utf8(self.0).unwrap_or_default())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `line.rs` formats a line and is pure, `output.rs` writes it; this file collects the fields of an event. The fields `object.…`,
 //! `activity`, `extra`, `trace` and `call.…` belong to `call::Logger`; any other field is shown as `key=value`, or as a key in JSON.
-//! `folding.rs` counts lines that repeat.
+//! `folding.rs` counts lines that repeat, `levels.rs` decides which are written.
 
 use std::{
     fmt,
@@ -19,32 +19,32 @@ use serde_json::Value;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
-    level_filters::LevelFilter,
 };
 use tracing_subscriber::{
     Layer,
-    filter::Targets,
     layer::{Context, SubscriberExt as _},
     util::{SubscriberInitExt as _, TryInitError},
 };
 
 use crate::cli::{
-    args::ColorWhen,
-    args::LogFormat,
+    args::{ColorWhen, LogFormat},
     environment::Lookup,
-    options::{LogOptions, Verbosity},
+    options::LogOptions,
 };
 use crate::logic::object::ObjectRef;
 use crate::ports::Clock;
+use crate::telemetry::{LogControl, LogLevels};
 
 mod color;
 mod folding;
+mod levels;
 mod line;
 mod output;
 #[cfg(test)]
 mod tests;
 
 use folding::Folding;
+use levels::Levels;
 use line::Record;
 use output::Output;
 
@@ -59,6 +59,7 @@ struct Writer {
     options: LogOptions,
     clock: Clock,
     sink: Sink,
+    levels: Levels,
     folding: Mutex<Folding>,
     /// A thread that ends the windows of repeated lines is running, or must not be started.
     has_thread: AtomicBool,
@@ -67,6 +68,23 @@ struct Writer {
 /// The log of the process. Dropping it waits up to a second for lines that stderr has not accepted yet.
 #[must_use = "the end of the log is written when it is dropped"]
 pub struct Log(Output<Stderr>, Arc<Writer>);
+
+impl Log {
+    /// Returns what changes its levels.
+    pub fn control(&self) -> Arc<dyn LogControl> {
+        Arc::<Writer>::clone(&self.1)
+    }
+}
+
+impl LogControl for Writer {
+    fn levels(&self) -> LogLevels {
+        self.levels.levels()
+    }
+
+    fn set_level(&self, script: Option<&str>, level: &str) -> Result<(), String> {
+        self.levels.set(script, level, &self.options)
+    }
+}
 
 impl Drop for Log {
     fn drop(&mut self) {
@@ -105,20 +123,21 @@ pub fn subscriber(options: LogOptions, clock: Clock, sink: Sink) -> impl Subscri
 }
 
 fn registry(writer: Arc<Writer>) -> impl Subscriber + Send + Sync {
-    let targets = targets(writer.options.verbosity);
-    tracing_subscriber::registry().with(targets).with(LineLayer(writer))
+    let filter = writer.levels.filter(&writer.options);
+    tracing_subscriber::registry().with(filter).with(LineLayer(writer))
 }
 
 impl Writer {
     fn new(options: LogOptions, clock: Clock, sink: Sink) -> Self {
         let (folding, has_thread) = (Mutex::default(), AtomicBool::new(true));
-        Writer { options, clock, sink, folding, has_thread }
+        let levels = Levels::new(&options);
+        Writer { options, clock, sink, levels, folding, has_thread }
     }
 
     fn write(self: &Arc<Self>, record: Record) {
         let is_kopf = self.options.format == LogFormat::Kopf;
         let record = if is_kopf { record } else { record.in_own_words() };
-        if record.is_own() && record.level > finest(self.options.verbosity) {
+        if !self.levels.admit(&record) {
             return;
         }
         let now = self.clock.now();
@@ -168,36 +187,12 @@ impl Writer {
     }
 }
 
-/// Returns the events that are logged. Targets of this program start with `kopf`; all others are libraries.
-fn targets(verbosity: Verbosity) -> Targets {
-    // The client logs every request that fails, which `cluster` reports better.
-    let (own, client, libraries) = match verbosity {
-        Verbosity::Quiet => (LevelFilter::WARN, LevelFilter::OFF, LevelFilter::WARN),
-        Verbosity::Normal => (LevelFilter::INFO, LevelFilter::OFF, LevelFilter::WARN),
-        Verbosity::Verbose => (LevelFilter::DEBUG, LevelFilter::OFF, LevelFilter::WARN),
-        Verbosity::Debug => (LevelFilter::DEBUG, LevelFilter::DEBUG, LevelFilter::DEBUG),
-    };
-    Targets::new()
-        .with_default(libraries)
-        .with_target("kopf", own)
-        .with_target("kube_client", client)
-}
-
 impl<S: Subscriber> Layer<S> for LineLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
         let mut record = Record::new(metadata.target(), *metadata.level());
         event.record(&mut Fields(&mut record));
         self.0.write(record);
-    }
-}
-
-/// Returns the finest level of our own lines.
-fn finest(verbosity: Verbosity) -> Level {
-    match verbosity {
-        Verbosity::Quiet => Level::WARN,
-        Verbosity::Normal => Level::INFO,
-        Verbosity::Verbose | Verbosity::Debug => Level::DEBUG,
     }
 }
 

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use expect_test::{Expect, expect};
 use parking_lot::Mutex;
 use serde_json::json;
+use tracing::Level;
 
 use super::subscriber;
 use crate::call::{Logger, LoggerKind};
@@ -22,6 +23,7 @@ use crate::logic::{
     object::ObjectRef,
 };
 use crate::ports::Clock;
+use crate::telemetry::LogControl as _;
 use crate::testing;
 
 /// Checks what `act` logs. The paused clock always shows the same time.
@@ -44,6 +46,7 @@ fn options(format: LogFormat) -> LogOptions {
         prefix,
         refkey: "object".into(),
         color: ColorWhen::Never,
+        unhandled: false,
     }
 }
 
@@ -139,7 +142,7 @@ async fn fields_of_scripts_come_after_the_message_and_replace_nothing() {
 #[tokio::test(start_paused = true)]
 async fn full_lines_have_fixed_columns_before_the_message() {
     let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
-    let mut record = super::Record::new("kopf::reactor::streams::more", tracing::Level::WARN);
+    let mut record = super::Record::new("kopf::reactor::streams::more", Level::WARN);
     record.message = "text".into();
     let line = super::line::format(&record, &options(LogFormat::Full), at);
     // The hour is local time, which depends on the machine.
@@ -147,7 +150,7 @@ async fn full_lines_have_fixed_columns_before_the_message() {
     assert_eq!(date, "[2026-11-2");
     let columns = rest.get("1 04:10:28".len()..).expect("a full line");
     assert_eq!(columns, ",317] reactor.streams.more [WARNING ] text\n");
-    let record = super::Record::new("kopf.objects", tracing::Level::INFO);
+    let record = super::Record::new("kopf.objects", Level::INFO);
     let line = super::line::format(&record, &options(LogFormat::Full), at);
     assert!(line.ends_with("] objects    [INFO    ] \n"), "{line}");
 }
@@ -175,6 +178,20 @@ async fn verbosity_chooses_levels_and_libraries() {
     check(with(Verbosity::Debug), log, &debug);
 }
 
+#[test]
+fn changes_without_a_handler_are_logged_by_dev_and_verbose_logs() {
+    let log = || logger(None).unhandled("a: 1 → 2; no handler for updates");
+    let with =
+        |unhandled, verbosity| LogOptions { verbosity, unhandled, ..options(LogFormat::Plain) };
+    let line = expect![["[kopf-example-1] a: 1 → 2; no handler for updates\n"]];
+    check(with(true, Verbosity::Normal), log, &line);
+    check(with(false, Verbosity::Verbose), log, &line);
+    check(with(true, Verbosity::Quiet), log, &expect![[""]]);
+    check(with(false, Verbosity::Normal), log, &expect![[""]]);
+    let kopf = LogOptions { unhandled: true, ..options(LogFormat::Kopf) };
+    check(kopf, log, &expect![[""]]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn loggers_have_short_names_and_in_its_format_those_of_kopf() {
     let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
@@ -187,7 +204,7 @@ async fn loggers_have_short_names_and_in_its_format_those_of_kopf() {
         ("kopf.access", "access    ", "aiohttp.access      "),
         ("kube_client::client", "kube_client.client", "kube_client.client  "),
     ] {
-        let record = super::Record::new(target, tracing::Level::INFO);
+        let record = super::Record::new(target, Level::INFO);
         for (format, name) in [(LogFormat::Full, shown), (LogFormat::Kopf, in_kopf)] {
             let line = super::line::format(&record, &options(format), at);
             assert!(line.contains(&format!("] {name} [INFO    ] ")), "{line}");
@@ -214,7 +231,7 @@ async fn colors_change_no_column() {
     let warn = || tracing::warn!(target: "kopf.dev", "text");
     check(colored(LogFormat::Plain), warn, &expect![["\u{1b}[33mtext\u{1b}[0m\n"]]);
     let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
-    let mut record = super::Record::new("kopf.dev", tracing::Level::WARN);
+    let mut record = super::Record::new("kopf.dev", Level::WARN);
     record.message = "text".into();
     let line = super::line::format(&record, &colored(LogFormat::Full), at);
     assert!(line.starts_with("\u{1b}[2m[2026-"), "{line:?}");
@@ -359,4 +376,40 @@ async fn lines_that_repeat_are_counted() {
             [default/kopf-example-1] Handler 'make' failed temporarily (attempt 2 of 5), retrying in 30 s: no secret
         "]],
     );
+}
+
+#[test]
+fn levels_change_while_the_log_is_written_also_for_one_script() {
+    let lines = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&lines);
+    let write = Box::new(move |line: &str| sink.lock().push_str(line));
+    let writer = Arc::new(super::Writer::new(options(LogFormat::Plain), Clock::system(), write));
+    let log = || {
+        tracing::debug!(target: "kopf.watch", "debug");
+        tracing::event!(target: "kopf.objects", Level::DEBUG, call.script = "a.lua", message = "debug of a");
+        tracing::event!(target: "kopf.objects", Level::INFO, call.script = "b.lua", message = "info of b");
+        tracing::error!(target: "kopf.watch", "error");
+        tracing::warn!(target: "tower", "library");
+        std::mem::take(&mut *lines.lock())
+    };
+    // With only one subscriber, `tracing` caches its answers of before.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    tracing::subscriber::with_default(super::registry(Arc::clone(&writer)), || {
+        assert_eq!(log(), "info of b\nerror\nlibrary\n");
+        writer.set_level(Some("a.lua"), "debug").expect("a level");
+        assert_eq!(log(), "debug of a\ninfo of b\nerror\nlibrary\n");
+        writer.set_level(None, "error").expect("a level");
+        assert_eq!(log(), "debug of a\nerror\nlibrary\n");
+        writer.set_level(Some("a.lua"), "default").expect("a level");
+        writer.set_level(None, "debug").expect("a level");
+        assert_eq!(log(), "debug\ndebug of a\ninfo of b\nerror\nlibrary\n");
+        writer.set_level(None, "default").expect("a level");
+        assert_eq!(log(), "info of b\nerror\nlibrary\n");
+        assert!(writer.set_level(None, "loud").is_err());
+        for number in 0..100 {
+            writer.set_level(Some(&number.to_string()), "info").expect("a level");
+        }
+        assert!(writer.set_level(Some("one more"), "info").is_err());
+        assert_eq!(writer.levels().scripts.len(), 100);
+    });
 }

@@ -8,10 +8,10 @@ mod program_pages;
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::cli::process::cpu_time;
 use crate::heap;
 
 /// How often to check.
@@ -39,11 +39,6 @@ pub(super) async fn release(stop: CancellationToken) {
             program_pages::release();
         }
     }
-}
-
-/// Returns the CPU time of the process so far.
-fn cpu_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
 /// The CPU time at the last checks.

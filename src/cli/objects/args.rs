@@ -30,6 +30,35 @@ pub struct StatusArgs {
     /// Output format
     #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
     pub output: OutputFormat,
+    /// Print the state again whenever it changes, until Ctrl+C
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+/// `kopf logs`
+#[derive(Clone, Debug, Default, Args)]
+pub struct LogsArgs {
+    /// Name of the operator, as in `kopf manifests --name`; default: all operators of the namespace
+    #[arg(value_name = "NAME", conflicts_with = "selector")]
+    pub name: Option<String>,
+    /// Namespace of the operator; default: that of the context
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Labels of the operator's pods, such as app=my-operator
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub selector: Option<String>,
+    /// Maximum number of lines per pod; default: 200
+    #[arg(long, value_name = "NUMBER", default_value_t = 200, hide_default_value = true)]
+    pub tail: u32,
+    /// Only lines of this time, such as 10m
+    #[arg(long, value_name = "DURATION")]
+    pub since: Option<String>,
+    /// The log before the last restart of the container
+    #[arg(long)]
+    pub previous: bool,
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 }
 
 /// `kopf retry`
@@ -58,6 +87,9 @@ pub struct SuspendArgs {
     /// Change all objects of the kind
     #[arg(long)]
     pub all: bool,
+    /// Suspend an object that no operator has handled, such as one of a kind with event handlers only
+    #[arg(long)]
+    pub force: bool,
     /// Reason; shown in the event and in the annotation
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
@@ -99,7 +131,7 @@ Lists the handlers that have failed, that wait for a retry, or that have not bee
 of the objects, so no operator needs to run.
 
 Examples:
-  kopf status kopfexamples -A
+  kopf status kopfexamples -A --watch
   kopf status kopfexamples/my-object -n prod -o json";
 
 pub(in crate::cli) const RETRY_AFTER_HELP: &str = "\
@@ -126,6 +158,13 @@ Stop the operator first; it would add the finalizer again.
 Examples:
   kopf release kopfexamples --all -A --dry-run
   kopf release kopfexamples/my-object -n prod";
+
+pub(in crate::cli) const LOGS_AFTER_HELP: &str = "\
+Prints the log of each pod of an operator that `kopf manifests` has installed. To follow it: kubectl logs -f -l app.kubernetes.io/name=NAME
+
+Examples:
+  kopf logs my-operator -n ops --since 10m
+  kopf logs -l app=my-operator --previous";
 
 pub(in crate::cli) const CRDS_AFTER_HELP: &str = "\
 Example:

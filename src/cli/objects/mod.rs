@@ -1,25 +1,26 @@
-//! `kopf status`, `kopf retry`, `kopf release`, `kopf crds`: commands about the objects of an operator, which need not run.
+//! `kopf status`, `kopf retry`, `kopf release`, `kopf logs`, `kopf crds`: commands about the objects of an operator, which need not run.
 
 pub mod args;
+mod logs;
+mod output;
 mod session;
-
-use std::{fmt::Write as _, io::Write as _};
+mod watch;
 
 use bytes::Bytes;
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use self::session::{Session, report};
+pub(super) use self::logs::logs;
+use self::{
+    output::{print, rendered},
+    session::{Session, connected, report},
+};
 use crate::cli::{
     objects::args::{CrdsArgs, ReleaseArgs, RetryArgs, StatusArgs, SuspendArgs},
-    options::LogOptions,
     report::{Exit, Report},
-    run,
-    shared_args::OutputFormat,
 };
 use crate::logic::{
     background::posting::{self, Note},
-    change::repair::{self, HandlerState, Progress},
+    change::repair,
     object::Object,
 };
 use crate::ports::{Address, Clock, ErrorClass, NewObject, PatchKind, PatchRequest};
@@ -35,12 +36,10 @@ const PEERING: &str = include_str!("../../../examples/peering.yaml");
 pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
     connected(async {
         let session = Session::open(&args.objects).await?;
-        let all: Vec<_> =
-            session.objects.iter().map(|it| (it, repair::states(it.body()))).collect();
-        match args.output {
-            OutputFormat::Text => print(&table(&session, &all)),
-            OutputFormat::Json => print(&format!("{}\n", listed(&session, &all))),
+        if args.watch {
+            return watch::run(args, session).await;
         }
+        print(&rendered(&session, args.output));
         Ok(Exit::Success)
     })
 }
@@ -94,6 +93,9 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
         let session = Session::open(&args.objects).await?;
         let (mut count, what) =
             (0_usize, if person.is_some() { "suspended" } else { "unsuspended" });
+        if let (Some(_), false, [object]) = (person, args.force || args.all, &*session.objects) {
+            require_handled(&session, object)?;
+        }
         for object in &session.objects {
             let reason = match (person, message.as_str()) {
                 (Some(person), "") => format!("by {person}"),
@@ -113,11 +115,27 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
             print(&format!("{} {would}{what}\n", session.shown(object)));
             count += 1;
         }
-        if count == 0 {
-            print(&format!("No object to be {what}.\n"));
+        match session.objects.as_slice() {
+            [object] if count == 0 && !args.all => {
+                let state = if person.is_some() { "is already" } else { "is not" };
+                Err(Report::failure(format!("{} {state} suspended", session.shown(object))))
+            }
+            _ if count == 0 => {
+                print(&format!("No object to be {what}.\n"));
+                Ok(Exit::Success)
+            }
+            _ => Ok(Exit::Success),
         }
-        Ok(Exit::Success)
     })
+}
+
+/// Rejects an object that no operator has handled: its name or its kind may be another one than was meant.
+fn require_handled(session: &Session, object: &Object) -> Result<(), Report> {
+    if repair::is_handled(object.body(), &Persistence::default().finalizer) {
+        return Ok(());
+    }
+    let text = format!("no operator has ever handled {}", session.shown(object));
+    Err(Report::failure(text).with_hint("--force suspends it nevertheless"))
 }
 
 /// Posts an event about the object. It is for people only, so a failure is a warning.
@@ -170,10 +188,18 @@ pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
                 count += 1;
             }
         }
-        if count == 0 {
-            print(&format!("No object has the finalizer {finalizer} or annotations {prefix}/…\n"));
+        let left = format!("the finalizer {finalizer} or annotations {prefix}/…");
+        match session.objects.as_slice() {
+            [object] if count == 0 && !args.all => {
+                let text = format!("{} does not have {left}", session.shown(object));
+                Err(Report::failure(text).with_hint("name others with --finalizer and --prefix"))
+            }
+            _ if count == 0 => {
+                print(&format!("No object has {left}\n"));
+                Ok(Exit::Success)
+            }
+            _ => Ok(Exit::Success),
         }
-        Ok(Exit::Success)
     })
 }
 
@@ -185,13 +211,6 @@ pub(super) fn crds(args: &CrdsArgs) -> Result<Exit, Report> {
     }
     print(PEERING);
     Ok(Exit::Success)
-}
-
-/// Runs a command that talks to a cluster. Only problems are logged.
-fn connected(work: impl Future<Output = Result<Exit, Report>>) -> Result<Exit, Report> {
-    let log = LogOptions::of_commands();
-    let _log = run::start_log(&log, &[], Clock::system())?;
-    run::on_runtime(&log, work)
 }
 
 async fn change(
@@ -243,88 +262,4 @@ fn request<'a>(address: Address<'a>, patch: &Value) -> PatchRequest<'a> {
         payload: Bytes::from(patch.to_string()),
         interrupt: None,
     }
-}
-
-fn table(session: &Session, all: &[(&Object, Vec<HandlerState>)]) -> String {
-    let mut rows =
-        vec![["OBJECT", "HANDLER", "STATE", "ATTEMPTS", "NEXT", "MESSAGE"].map(String::from)];
-    let now = Clock::system().now();
-    for (object, states) in all {
-        rows.extend(states.iter().map(|state| row(session.shown(object), state, now)));
-        rows.extend(repair::suspended(object.body()).map(|reason| {
-            let [all, none] = ["*", "-"].map(str::to_owned);
-            let state = "suspended".to_owned();
-            [session.shown(object), all, state, none.clone(), none, plain(reason)]
-        }));
-    }
-    let failing = |wanted: Progress| {
-        all.iter().filter(|(_, states)| states.iter().any(|it| it.state == wanted)).count()
-    };
-    let counts = format!(
-        "{} objects: {} failed, {} retrying\n",
-        all.len(),
-        failing(Progress::Failed),
-        failing(Progress::Retrying)
-    );
-    if rows.len() == 1 {
-        return counts;
-    }
-    let width = |column: usize| {
-        rows.iter().filter_map(|it| it.get(column)).map(|it| it.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..5).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        for (cell, width) in row.iter().zip(&widths) {
-            let _always_fits = write!(text, "{cell:width$}  ");
-        }
-        text.push_str(row.last().map(String::as_str).unwrap_or_default());
-        text.push('\n');
-    }
-    text.push_str(&counts);
-    text
-}
-
-fn row(object: String, state: &HandlerState, now: Timestamp) -> [String; 6] {
-    let name = match state.state {
-        Progress::Waiting => "waiting",
-        Progress::Retrying => "retrying",
-        Progress::Failed => "failed",
-    };
-    let seconds = state.time.as_deref().and_then(|it| repair::seconds_until(it, now));
-    let next = match (state.state, seconds) {
-        (Progress::Failed, _) => "-".to_owned(),
-        (_, Some(seconds)) if seconds > 0 => format!("in {seconds} s"),
-        (_, _) => "due".to_owned(),
-    };
-    let attempts = state.attempts.map_or_else(|| "-".to_owned(), |it| it.to_string());
-    // Messages are those of scripts: they must not move the cursor or forge rows.
-    let plain =
-        |text: &str| text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
-    let message = plain(state.message.as_deref().unwrap_or_default());
-    [object, plain(&state.handler), name.to_owned(), attempts, next, message]
-}
-
-/// Returns a message of a script, which must not move the cursor or forge rows.
-fn plain(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
-}
-
-fn listed(session: &Session, all: &[(&Object, Vec<HandlerState>)]) -> Value {
-    let objects = all.iter().map(|(object, states)| {
-        let header = object.header();
-        let suspended = repair::suspended(object.body());
-        json!({
-            "namespace": header.namespace,
-            "name": header.name,
-            "suspended": suspended,
-            "handlers": states,
-        })
-    });
-    json!({ "resource": session.resource.to_string(), "objects": objects.collect::<Value>() })
-}
-
-/// Prints to stdout. A closed stdout is ignored.
-fn print(text: &str) {
-    let _closed = std::io::stdout().write_all(text.as_bytes());
 }

@@ -3,7 +3,12 @@
 use std::sync::Arc;
 
 use super::args::ObjectArgs;
-use crate::cli::{options, report::Report, run};
+use crate::cli::{
+    options::{self, LogOptions},
+    report::{Exit, Report},
+    run,
+    shared_args::ClusterArgs,
+};
 use crate::logic::{
     access::kube::{Known, ResourceRef},
     handlers::selector::Selector,
@@ -50,19 +55,17 @@ impl Session {
     pub(super) async fn open(args: &ObjectArgs) -> Result<Self, Report> {
         let target = Target::of(&args.target)?;
         let wanted = Selector::of_text(target.kind).map_err(|it| Report::usage(it.to_string()))?;
-        let connect = run::connect(
-            options::overrides(args.cluster.clone()),
-            None,
-            Health::default(),
-            Clock::system(),
-        );
-        let mut settings = Settings::default();
-        // A person waits for the answer.
-        settings.networking.error_backoffs = Vec::new();
-        let cluster = connect(Connecting { settings, login: None }).await.map_err(report)?;
+        let cluster = connect(&args.cluster).await?;
         let resource = resource(&*cluster, wanted).await?;
         let objects = objects(&*cluster, &resource, args, target.name).await?;
         Ok(Session { cluster, resource, objects })
+    }
+
+    /// Reads the objects again.
+    pub(super) async fn refresh(&mut self, args: &ObjectArgs) -> Result<(), Report> {
+        let name = Target::of(&args.target)?.name;
+        self.objects = objects(&*self.cluster, &self.resource, args, name).await?;
+        Ok(())
     }
 
     /// Returns the object as people write it: `kopfexamples/NAME`, with the namespace if there is one.
@@ -82,6 +85,28 @@ impl Session {
             name: header.name.as_deref().unwrap_or_default(),
         }
     }
+}
+
+/// Runs a command that talks to a cluster. Only problems are logged.
+pub(super) fn connected(work: impl Future<Output = Result<Exit, Report>>) -> Result<Exit, Report> {
+    let log = LogOptions::of_commands();
+    let _log = run::start_log(&log, &[], Clock::system())?;
+    run::on_runtime(&log, work)
+}
+
+/// Connects to the cluster that the options name.
+pub(super) async fn connect(args: &ClusterArgs) -> Result<Arc<dyn Cluster>, Report> {
+    let overrides = options::overrides(args.clone());
+    if let Some((name, files)) = overrides.ambiguous_context() {
+        let files = files.iter().map(|it| it.display().to_string()).collect::<Vec<_>>();
+        let text = format!("several files define the context '{name}': {}", files.join(", "));
+        return Err(Report::usage(text).with_hint("choose one of them with --kubeconfig"));
+    }
+    let connect = run::connect(overrides, None, Health::default(), Clock::system());
+    let mut settings = Settings::default();
+    // A person waits for the answer.
+    settings.networking.error_backoffs = Vec::new();
+    connect(Connecting { settings, login: None }).await.map_err(report)
 }
 
 async fn resource(cluster: &dyn Cluster, wanted: Selector) -> Result<Resource, Report> {
@@ -135,7 +160,8 @@ pub(super) fn events() -> Resource {
 
 /// Returns the report of a failed request.
 pub(super) fn report(error: ApiError) -> Report {
-    let report = Report::failure(error.message);
+    // A message of a server must not look like several lines.
+    let report = Report::failure(error.message.replace('\n', "\n    "));
     match error.hint {
         Some(hint) => report.with_hint(hint),
         None => report,

@@ -96,6 +96,8 @@ pub struct LogOptions {
     pub refkey: String,
     /// Whether lines have colors.
     pub color: ColorWhen,
+    /// Whether changes that no handler handles are logged.
+    pub unhandled: bool,
 }
 
 impl LogOptions {
@@ -107,6 +109,7 @@ impl LogOptions {
             prefix: true,
             refkey: "object".into(),
             color: ColorWhen::Auto,
+            unhandled: false,
         }
     }
 }
@@ -364,7 +367,7 @@ pub(in crate::cli) fn log(
     let refkey = args.log_refkey.or_else(|| variables.text("LOG_REFKEY"));
     let refkey = refkey.or_else(|| Some(file.text("log-refkey")?.0.to_owned()));
     let refkey = refkey.unwrap_or_else(|| "object".into());
-    Ok(LogOptions { verbosity, format, prefix, refkey, color })
+    Ok(LogOptions { verbosity, format, prefix, refkey, color, unhandled: false })
 }
 
 /// Reads one of several words from the file.

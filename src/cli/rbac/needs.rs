@@ -89,10 +89,14 @@ impl Needs {
             add(Served, "", "events", &["create", "patch"], "events about objects and failures");
         }
         if settings.leadership.enabled || replicas > 1 {
-            let verbs = &["get", "create", "update", "patch"];
+            let verbs = &["get", "create", "update"];
             add(Own, "coordination.k8s.io", "leases", verbs, "leader election");
         }
         let peering = &settings.peering;
+        if peering.detect_duplicates && !settings.leadership.enabled && replicas <= 1 {
+            let verbs = &["get", "create", "update"];
+            add(Own, "coordination.k8s.io", "leases", verbs, "notice of a second operator");
+        }
         if peering.mandatory && !peering.standalone {
             let (place, plural) = if peering.clusterwide {
                 (Cluster, "clusterkopfpeerings")

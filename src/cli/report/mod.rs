@@ -1,6 +1,6 @@
 //! Errors before or after the operator runs, in the form for users: `error: …`, `hint: …`, and the exit code.
 
-use std::{fmt, io::Write as _, process::ExitCode};
+use std::{borrow::Cow, fmt, io::Write as _, process::ExitCode};
 
 use crate::scripting::LoadError;
 use crate::sources::{self, Problem};
@@ -78,12 +78,26 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        write!(f, "error: {}", contained(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", contained(hint)),
             None => Ok(()),
         }
     }
+}
+
+/// Escapes characters that would do something to a terminal: arguments and servers can put them into errors.
+fn contained(text: &str) -> Cow<'_, str> {
+    let is_kept = |it: char| !it.is_control() || matches!(it, '\n' | '\t');
+    if text.chars().all(is_kept) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |it: char| {
+        let kept = is_kept(it).then_some(it);
+        let escaped = kept.is_none().then(|| it.escape_default());
+        kept.into_iter().chain(escaped.into_iter().flatten())
+    };
+    text.chars().flat_map(escape).collect()
 }
 
 impl From<Problem> for Report {

@@ -42,3 +42,9 @@ fn a_command_line_without_scripts_is_a_usage_error() {
         assert!(report.hint.is_some(), "{report}");
     }
 }
+
+#[test]
+fn a_report_cannot_move_the_cursor_of_a_terminal() {
+    let report = Report::failure("no\u{1b}[2J\r\u{9b}1A\tx\ny").with_hint("\u{7}");
+    assert_eq!(report.to_string(), "error: no\\u{1b}[2J\\r\\u{9b}1A\tx\ny\nhint: \\u{7}");
+}

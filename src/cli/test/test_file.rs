@@ -28,7 +28,7 @@ use crate::ports::{Clock, Cluster, Dial, Kube, NativeLogins};
 use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
-use crate::telemetry::{Health, HealthState};
+use crate::telemetry::{Health, HealthState, Metrics};
 use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{
     ApiServer,
@@ -121,7 +121,7 @@ impl TestFile<'_> {
             clock,
             scope: Scope::Cluster,
             lifecycle: Lifecycle::default(),
-            connect: dev::connect(server.clone(), Some(user)),
+            connect: dev::connect(server.clone(), Some(user), Metrics::default()),
             health: health.clone(),
             liveness: None,
             identity: identity::of_operator(clock),

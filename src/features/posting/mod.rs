@@ -6,6 +6,7 @@
 //! One task does it all. It keeps nothing of objects without events, so it costs nothing when idle and has no workers that
 //! `posting.idle_timeout` could end.
 
+mod conditions;
 mod dispatcher;
 mod failures;
 
@@ -40,7 +41,8 @@ pub async fn run(
     tokio::select! {
         biased; // only the first one ends
         () = serve(&mut dispatcher, &mut inbox, &stop) => {}
-        () = failures::run(failures, &posts, &cluster) => {}
+        () = failures::run(failures.clone(), &posts, &cluster) => {}
+        () = conditions::run(failures, &posts, &cluster, clock) => {}
     }
     while let Ok(post) = inbox.try_recv() {
         dispatcher.accept(post);

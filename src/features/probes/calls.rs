@@ -21,7 +21,7 @@ use crate::logic::{
 };
 use crate::ports::BoxFuture;
 use crate::settings::Settings;
-use crate::telemetry::Metrics;
+use crate::telemetry::{HandlerLabels, Metrics};
 
 /// Wraps scripts, and counts their calls.
 pub struct CountedScripts {
@@ -48,7 +48,9 @@ impl CountedScripts {
 impl Call {
     fn count(&mut self, outcome: &'static str) {
         if let Some(begun) = self.begun.take() {
-            self.metrics.called(&self.invocation.handler.id, outcome, begun.elapsed());
+            let Invocation { handler, cause, .. } = &*self.invocation;
+            let labels = HandlerLabels::of(handler, cause.resource().map(|it| &**it));
+            self.metrics.called(labels, outcome, begun.elapsed());
         }
     }
 }

@@ -109,6 +109,7 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
         bare.register(name, help, ConstGauge::new(number));
     }
     metrics.register_scripts(&mut bare);
+    metrics.register_common(&mut bare);
     let mut text = String::new();
     // Writing to a string cannot fail; scrapers would notice half a page by its missing end mark.
     if encode_all(&mut text, &bare, &registry).is_err() {
@@ -123,15 +124,14 @@ fn encode_all(text: &mut String, first: &Registry, last: &Registry) -> std::fmt:
 }
 
 /// Adds the handlers that fail for objects.
-fn add_failures(registry: &mut Registry, counts: &BTreeMap<String, FailureCounts>) {
+fn add_failures(registry: &mut Registry, counts: &BTreeMap<HandlerLabels, FailureCounts>) {
     let retrying = Family::<HandlerLabels, Gauge>::default();
     let failed = Family::<HandlerLabels, Gauge>::default();
     let oldest = Family::<HandlerLabels, Gauge<f64, AtomicU64>>::default();
-    for (handler, counts) in counts {
-        let labels = HandlerLabels { handler: handler.clone() };
-        retrying.get_or_create(&labels).set(counts.retrying);
-        failed.get_or_create(&labels).set(counts.failed);
-        oldest.get_or_create(&labels).set(counts.oldest.as_secs_f64());
+    for (labels, counts) in counts {
+        retrying.get_or_create(labels).set(counts.retrying);
+        failed.get_or_create(labels).set(counts.failed);
+        oldest.get_or_create(labels).set(counts.oldest.as_secs_f64());
     }
     registry.register(
         "objects_retrying",

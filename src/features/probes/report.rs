@@ -117,8 +117,7 @@ impl CheckOptions {
     /// Parses a query. Ignores unknown parameters.
     pub(super) fn parse(query: &str) -> Self {
         let mut options = CheckOptions::default();
-        for pair in query.split('&') {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        for (name, value) in parameters(query) {
             match name {
                 "verbose" => options.verbose = value != "false" && value != "0",
                 "exclude" => options.exclude.push(decoded(value)),
@@ -127,6 +126,16 @@ impl CheckOptions {
         }
         options
     }
+}
+
+/// Returns the parameters of a query, still percent-encoded.
+fn parameters(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    query.split('&').map(|it| it.split_once('=').unwrap_or((it, "")))
+}
+
+/// Returns the value of a parameter, if the query has it.
+pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+    parameters(query).find(|(it, _)| *it == name).map(|(_, value)| decoded(value))
 }
 
 /// Decodes percent-encoding: names of parts contain spaces and slashes.

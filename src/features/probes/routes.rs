@@ -1,5 +1,7 @@
 //! The responses to requests, without HTTP connections.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{
     HeaderValue, Method, Response, StatusCode, Uri,
@@ -11,9 +13,9 @@ use tokio::time::Instant;
 use super::{
     exposition,
     liveness::Liveness,
-    report::{Check, CheckOptions, report},
+    report::{Check, CheckOptions, parameter, report},
 };
-use crate::telemetry::Health;
+use crate::telemetry::{Health, LogControl, LogLevels};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";
@@ -26,18 +28,62 @@ pub struct Routes {
     health: Health,
     /// The path of the liveness endpoint and its handlers; it takes precedence over all other paths.
     liveness: Option<(String, Liveness)>,
+    /// The levels of the log.
+    log: Option<Arc<dyn LogControl>>,
 }
+
+/// The path of the levels of the log.
+pub(super) const LOG: &str = "/debug/log";
 
 impl Routes {
     /// Serves health and metrics.
     pub fn new(health: Health) -> Self {
-        Routes { health, liveness: None }
+        Routes { health, liveness: None, log: None }
     }
 
     /// Also serves the probe handlers on exactly this path.
     #[must_use]
     pub fn with_liveness(self, path: String, liveness: Liveness) -> Self {
         Routes { liveness: Some((path, liveness)), ..self }
+    }
+
+    /// Also serves the levels of the log, to clients on this machine.
+    #[must_use]
+    pub fn with_log(self, log: Arc<dyn LogControl>) -> Self {
+        Routes { log: Some(log), ..self }
+    }
+
+    /// Returns the response to a request for the levels of the log; PUT changes them first.
+    pub fn levels(&self, method: &Method, uri: &Uri, is_local: bool) -> Answer {
+        let Some(log) = &self.log else {
+            return answer(StatusCode::NOT_FOUND, TEXT, self.contents());
+        };
+        if !is_local {
+            let text = "only from this machine: use kubectl port-forward\n";
+            return answer(StatusCode::FORBIDDEN, TEXT, text);
+        }
+        match *method {
+            Method::GET | Method::HEAD => {}
+            Method::PUT => {
+                let query = uri.query().unwrap_or_default();
+                let script = parameter(query, "script");
+                let level = parameter(query, "level").unwrap_or_default();
+                if let Err(problem) = log.set_level(script.as_deref(), &level) {
+                    return answer(StatusCode::BAD_REQUEST, TEXT, format!("{problem}\n"));
+                }
+                let of = script.map(|it| format!(" of {}", it.escape_debug())).unwrap_or_default();
+                tracing::info!(target: "kopf.probes", "The level of log lines{of} was set to {level}.");
+            }
+            _ => {
+                let mut refused =
+                    answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET, HEAD and PUT\n");
+                refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, PUT"));
+                return refused;
+            }
+        }
+        let LogLevels { level, scripts } = log.levels();
+        let levels = serde_json::json!({ "level": level, "scripts": scripts });
+        answer(StatusCode::OK, JSON, format!("{levels}\n"))
     }
 
     /// Returns the response to a request.

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::routes::Routes;
+use super::routes::{LOG, Routes};
 
 /// Maximum number of concurrent connections; more wait in the queue of the operating system. A kubelet and a Prometheus need two.
 const CONNECTIONS_MAX: usize = 64;
@@ -107,7 +107,14 @@ async fn connection(stream: TcpStream, peer: IpAddr, routes: Arc<Routes>, stop: 
     let service = service_fn(|request: Request<Incoming>| {
         let routes = Arc::clone(&routes);
         async move {
-            let answer = routes.answer(request.method(), request.uri()).await;
+            let answer = match request.uri().path() {
+                LOG => routes.levels(
+                    request.method(),
+                    request.uri(),
+                    peer.to_canonical().is_loopback(),
+                ),
+                _ => routes.answer(request.method(), request.uri()).await,
+            };
             // At debug level, because kubelets send a request every few seconds.
             tracing::debug!(
                 target: "kopf.access",

@@ -1,15 +1,19 @@
 //! Tests of the reports, and of the parameters that select them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use expect_test::expect;
+use http::Method;
+use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
     endpoint::{Endpoint, UrlError},
     report::{Check, CheckOptions, report},
+    routes::Routes,
 };
-use crate::telemetry::{HealthState, PartHealth};
+use crate::telemetry::{Health, HealthState, LogControl, LogLevels, PartHealth};
 
 fn parts(now: Instant) -> BTreeMap<String, PartHealth> {
     let part = |state, text: &str, age: u64, silence: Option<u64>| PartHealth {
@@ -100,4 +104,47 @@ fn an_endpoint_is_a_url_with_defaults() {
         assert_eq!(shown(url), Err(UrlError::Port(url.into())), "{url}");
     }
     assert_eq!(UrlError::Scheme("https://x".into()).to_string(), "Unsupported scheme: https://x");
+}
+
+/// Knows one level, and remembers what was set.
+#[derive(Default)]
+struct FakeLog(Mutex<LogLevels>);
+
+impl LogControl for FakeLog {
+    fn levels(&self) -> LogLevels {
+        self.0.lock().clone()
+    }
+
+    fn set_level(&self, script: Option<&str>, level: &str) -> Result<(), String> {
+        if level != "debug" {
+            return Err("the level is debug".into());
+        }
+        let mut levels = self.0.lock();
+        match script {
+            Some(script) => drop(levels.scripts.insert(script.to_owned(), level.to_owned())),
+            None => level.clone_into(&mut levels.level),
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn levels_of_the_log_are_read_and_set_from_this_machine_only() {
+    let routes = Routes::new(Health::default()).with_log(Arc::new(FakeLog::default()));
+    let ask = async |method: Method, path: &str, is_local| {
+        let answer = routes.levels(&method, &path.parse().expect("a path"), is_local);
+        let (status, body) = (answer.status().as_u16(), answer.into_body());
+        let body = body.collect().await.expect("a body").to_bytes();
+        (status, String::from_utf8(body.to_vec()).expect("UTF-8"))
+    };
+    let path = "/debug/log?level=debug&script=dir%2Fa.lua";
+    assert_eq!(ask(Method::PUT, path, false).await.0, 403);
+    assert_eq!(ask(Method::GET, "/debug/log", false).await.0, 403);
+    let set = (200, "{\"level\":\"\",\"scripts\":{\"dir/a.lua\":\"debug\"}}\n".to_owned());
+    assert_eq!(ask(Method::PUT, path, true).await, set);
+    assert_eq!(ask(Method::GET, "/debug/log", true).await, set);
+    let wrong = (400, "the level is debug\n".to_owned());
+    assert_eq!(ask(Method::PUT, "/debug/log?level=loud", true).await, wrong);
+    assert_eq!(ask(Method::PUT, "/debug/log", true).await.0, 400);
+    assert_eq!(ask(Method::POST, path, true).await.0, 405);
 }

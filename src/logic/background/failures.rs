@@ -76,6 +76,11 @@ impl FailureEvent {
         self.gave_up
     }
 
+    /// Returns what happened last.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns how long to wait after this many events until the next one about the same.
     pub fn pause(posts: u32) -> Duration {
         let factor = 2_u32.saturating_pow(posts);

@@ -14,3 +14,4 @@ pub mod settle;
 pub mod state;
 pub mod suspended;
 pub mod undecided;
+pub mod unhandled;

@@ -153,6 +153,17 @@ pub fn seconds_until(time: &str, now: Timestamp) -> Option<i64> {
 }
 
 /// Returns the annotations that may be those of an operator.
+/// Returns whether an operator has ever stored anything on an object.
+pub fn is_handled(body: &Value, finalizer: &str) -> bool {
+    let is_own = |(name, text): (&str, &str)| {
+        let key = name.rsplit_once('/').map_or(name, |(_, key)| key);
+        let content = || serde_json::from_str::<Value>(text).is_ok_and(|it| is_record(&it));
+        key == FAILED || key == SUSPENDED || key.starts_with(LAST_HANDLED) || content()
+    };
+    let finalizers = body.pointer("/metadata/finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|it| it.iter().any(|it| it == finalizer)) || own(body).any(is_own)
+}
+
 fn own(body: &Value) -> impl Iterator<Item = (&str, &str)> {
     let all = annotations::of(body).into_iter().flatten();
     all.filter_map(|(name, text)| Some((name.as_str(), text.as_str()?)))

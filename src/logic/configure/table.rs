@@ -8,7 +8,7 @@ use super::{
     Setting, Shape, check, limits,
     value::{Plain, whole},
 };
-use crate::logic::text::size;
+use crate::logic::{object::conditions, text::size};
 use crate::settings::Settings;
 
 /// The line of one setting. Its type determines the accepted values.
@@ -73,6 +73,19 @@ pub const TABLE: &[Setting] = &[
         "Whether to post a Kubernetes event about each handler that fails, one per object and handler with a count: `HandlerFailed` while it is retried, `HandlerGaveUp` at the end. At most 20 requests per second. It needs permission to create and patch events."
     ),
     Setting {
+        takes: "the type of a condition, such as `HandlersReady`",
+        set: |settings, value| {
+            let kind = Option::<String>::from_json(value)?;
+            kind.iter().try_for_each(|it| conditions::check_kind(it))?;
+            settings.posting.condition = kind;
+            Ok(())
+        },
+        ..setting!(
+            posting.condition,
+            "The type of a condition in the status of objects, such as `HandlersReady`: False while a handler fails, with the reason `HandlerFailed` or `HandlerGaveUp` and the error; True when none fails any more. Objects whose handlers have never failed do not get it. It needs permission to get and to patch the status. None: no condition."
+        )
+    },
+    Setting {
         takes: LEVEL,
         set: |settings, value| {
             settings.posting.level = level(value)?;
@@ -114,6 +127,10 @@ pub const TABLE: &[Setting] = &[
     setting!(
         peering.clusterwide,
         "Use a ClusterKopfPeering. Set by `--all-namespaces`; startup handlers can change it."
+    ),
+    setting!(
+        peering.detect_duplicates,
+        "Warn of a second operator with the same resources, namespaces and finalizer: `kopf run` without leader election holds a Lease in its namespace. Set it in `kopf.yaml` or with `--set`."
     ),
     Setting {
         name: "namespaced",

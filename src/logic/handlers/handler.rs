@@ -313,6 +313,11 @@ impl Category {
 }
 
 impl Handler {
+    /// Returns the file of the script that declares it.
+    pub fn file(&self) -> &str {
+        self.location.rsplit_once(':').map_or(&*self.location, |(file, _)| file)
+    }
+
     /// Returns whether both have the same declaration, so that state stored for one belongs to the other.
     ///
     /// Does not compare the functions of selectors: their fingerprints are a part of the code.

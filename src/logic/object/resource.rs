@@ -54,6 +54,19 @@ pub enum PlaceError {
 }
 
 impl Resource {
+    /// Returns the resource of Secrets.
+    pub fn secrets() -> Self {
+        Resource {
+            version: "v1".into(),
+            plural: "secrets".into(),
+            singular: "secret".into(),
+            kind: "Secret".into(),
+            namespaced: true,
+            preferred: true,
+            ..Resource::default()
+        }
+    }
+
     /// Returns the path and query of a request.
     pub fn url(&self, place: Place<'_>, query: &[(&str, &str)]) -> Result<String, PlaceError> {
         if place.subresource.is_some() && place.name.is_none() {

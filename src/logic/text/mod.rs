@@ -4,5 +4,6 @@ pub mod duration;
 pub mod json;
 pub mod nanos;
 pub mod nearest;
+pub mod printable;
 pub mod python_text;
 pub mod size;

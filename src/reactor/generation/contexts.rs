@@ -89,6 +89,10 @@ impl Contexts<'_> {
             background,
             pauses: shared.pauses.clone(),
             leadership: shared.leadership.clone(),
+            numbers: match before {
+                Some(before) => Arc::clone(&before.numbers),
+                None => operator.health.metrics().queue(target.0.to_string()),
+            },
             health: operator.health.clone(),
         })
     }

@@ -55,7 +55,7 @@ pub(in crate::reactor) async fn with_key(
 pub fn stores_digests(persistence: &Persistence, registry: &Registry) -> bool {
     let handlers = registry.handlers().iter().filter(|it| it.kind.category() == Category::Changing);
     let mut selectors = handlers.filter_map(|it| it.selector.as_ref());
-    let secrets = secrets();
+    let secrets = Resource::secrets();
     !persistence.sensitive_fields.is_empty()
         || !persistence.plain_secrets && selectors.any(|it| it.check(&secrets, &|_, _| true))
 }
@@ -63,7 +63,7 @@ pub fn stores_digests(persistence: &Persistence, registry: &Registry) -> bool {
 /// Reads the key, or creates it. Operators that start together agree by the rules of the API: only one of them creates it.
 async fn read(cluster: &dyn Cluster, name: &str) -> Result<DigestKey, String> {
     let namespace = cluster.default_namespace();
-    let resource = secrets();
+    let resource = Resource::secrets();
     let address = Address { resource: &resource, namespace: Some(namespace), name };
     let found = match cluster.get(address).await {
         Err(error) if error.class == ErrorClass::Missing => {
@@ -97,16 +97,4 @@ fn new_secret(name: &str, namespace: &str) -> Result<Value, String> {
         "metadata": { "name": name, "namespace": namespace, "labels": { OWNER: "kopf" } },
         "data": { KEY: BASE64_STANDARD.encode(key) },
     }))
-}
-
-/// Returns the resource of Secrets.
-fn secrets() -> Resource {
-    Resource {
-        version: "v1".into(),
-        plural: "secrets".into(),
-        singular: "secret".into(),
-        kind: "Secret".into(),
-        namespaced: true,
-        ..Resource::default()
-    }
 }

@@ -26,7 +26,7 @@ use crate::logic::{
 use crate::ports::{Clock, Cluster, Pauses};
 use crate::reactor::object::{change::Rate, memory::Memories};
 use crate::settings::Settings;
-use crate::telemetry::Health;
+use crate::telemetry::{Health, QueueSeries};
 
 /// Holds the latest context of a stream for the stream and its workers. Clones share it.
 ///
@@ -121,6 +121,8 @@ pub(in crate::reactor) struct StreamContext {
     pub(in crate::reactor) pauses: Pauses,
     /// Whether this replica may act.
     pub(in crate::reactor) leadership: Leadership,
+    /// Counts the objects that wait and are handled.
+    pub(in crate::reactor) numbers: Arc<QueueSeries>,
     /// Where streams report their health.
     pub(in crate::reactor) health: Health,
 }

@@ -11,7 +11,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -45,6 +45,8 @@ pub(in crate::reactor) struct WorkerPermit {
     shared: Arc<Shared>,
     /// False while the permit is released temporarily.
     is_held: AtomicBool,
+    /// For how long it has been released so far, in microseconds.
+    released_for: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -95,7 +97,8 @@ impl WorkerPermits {
         let mut state = self.0.lock();
         state.free = state.free.checked_sub(1)?;
         state.active_at = Instant::now();
-        Some(WorkerPermit { shared: Arc::clone(&self.0), is_held: true.into() })
+        let (is_held, released_for) = (true.into(), 0.into());
+        Some(WorkerPermit { shared: Arc::clone(&self.0), is_held, released_for })
     }
 
     /// Notes that the stream has read an event: more may follow, and workers may be waiting for one of them.
@@ -129,6 +132,7 @@ impl WorkerPermit {
     /// Releases the permit during `wait`, because others must continue meanwhile, and takes one again afterwards.
     pub(in crate::reactor) async fn release_while<T>(&self, wait: impl Future<Output = T>) -> T {
         let shared = &self.shared;
+        let begun = Instant::now();
         self.release();
         let result = wait.await;
         let permits = WorkerPermits(Arc::clone(shared));
@@ -146,7 +150,14 @@ impl WorkerPermit {
             let is_held = permit.is_held.swap(false, Ordering::AcqRel);
             self.is_held.store(is_held, Ordering::Release);
         }
+        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.released_for.fetch_add(micros, Ordering::Relaxed);
         result
+    }
+
+    /// Returns for how long the permit has been released so far.
+    pub(in crate::reactor) fn released_for(&self) -> Duration {
+        Duration::from_micros(self.released_for.load(Ordering::Relaxed))
     }
 
     fn release(&self) {
@@ -164,7 +175,8 @@ impl Drop for WorkerPermit {
 
 impl Shared {
     fn release(self: &Arc<Self>) {
-        let permit = WorkerPermit { shared: Arc::clone(self), is_held: true.into() };
+        let permit =
+            WorkerPermit { shared: Arc::clone(self), is_held: true.into(), released_for: 0.into() };
         let mut permit = Some(permit);
         while let Some(one) = self.next_reclaiming()
             && let Some(offered) = permit.take()

@@ -27,10 +27,11 @@ use crate::logic::{
         undecided::Undecided,
     },
     handlers::{function::ScriptId, handler::Handler, outcome::LogLevel},
-    object::{Object, corrupt::CorruptState},
+    object::{Object, conditions, corrupt::CorruptState},
 };
 use crate::ports::until;
 use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
+use crate::telemetry::HandlerLabels;
 
 /// What one cycle knows about undecided handlers from its start.
 pub(in crate::reactor) struct FilterContext {
@@ -146,6 +147,7 @@ impl Cycle<'_> {
         if self.memory.has_failed {
             self.recall(&failed, &object);
         }
+        self.adopt_condition(&object);
         let (memory, queue, permit) = (&mut *self.memory, self.queue, self.permit);
         let filters = pass.filters;
         let changing = Changing { context, memory, filters, queue, permit, is_held };
@@ -170,7 +172,32 @@ impl Cycle<'_> {
         let about = || Arc::new(object.header().reference_in(&self.serving.resource));
         let uid = object.header().uid.as_deref().unwrap_or_default();
         let failures = &self.serving.services.failures;
-        failures.recall(about, (uid, failed.ids()), self.serving.clock.now());
+        let labels = |id: &str| self.labels(id);
+        failures.recall(about, (uid, failed.ids()), labels, self.serving.clock.now());
+    }
+
+    /// Remembers an object whose condition shows a failure: an earlier process may have written it.
+    fn adopt_condition(&self, object: &Object) {
+        let Some(kind) = &self.serving.settings.posting.condition else { return };
+        if conditions::has(object.body(), kind, conditions::Status::False) {
+            let about = || Arc::new(object.header().reference_in(&self.serving.resource));
+            self.serving.services.failures.adopt(about, &self.serving.resource);
+        }
+    }
+
+    /// Returns the labels of a handler in metrics.
+    fn labels(&self, id: &str) -> HandlerLabels {
+        let top = id.split('/').next().unwrap_or(id);
+        let known = self.serving.handlers.changing.iter().find(|it| &*it.id == top);
+        let resource = Some(&*self.serving.resource);
+        match known {
+            Some(handler) => HandlerLabels::of(handler, resource),
+            None => HandlerLabels {
+                handler: top.to_owned(),
+                resource: self.serving.resource.to_string(),
+                ..HandlerLabels::default()
+            },
+        }
     }
 
     /// Returns whether everything to record is already on the object.

@@ -153,8 +153,11 @@ impl Worker {
             };
             // A bug in one cycle must not stop the operator: it only delays this object. The cycle is boxed and freed afterwards,
             // so that a waiting worker stays small.
+            let (begun, released) = (Instant::now(), self.permit.released_for());
             let cycle = Box::pin(cycle.run(&mut patched));
             let ended = AssertUnwindSafe(cycle).catch_unwind().await;
+            let released = self.permit.released_for().saturating_sub(released);
+            serving.numbers.worked(begun.elapsed().saturating_sub(released));
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
             // Also after a panic in the cycle: one object must not hold up all others.
             serving.hold.passed(event.object.header());
@@ -231,6 +234,7 @@ impl Worker {
             logger.log(LogLevel::Error, &format!("An unexpected error: {error}"));
             return false;
         };
+        serving.numbers.retried();
         logger.line(&line, error.trace());
         self.rest(serving, throttle, logger).await
     }

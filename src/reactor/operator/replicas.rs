@@ -27,6 +27,10 @@ impl Replicas {
     ) -> Result<Self, Failure> {
         let settings = &serve.settings.leadership;
         let leadership = serve.operator.current.get().services.leadership.clone();
+        let (seen, help) =
+            (leadership.clone(), "Whether this replica leads; 1 without an election");
+        let metrics = serve.operator.health.metrics();
+        metrics.sample("kopf_leader", help, move || i64::from(seen.is_leading()));
         if !settings.enabled {
             let identity = serve.identity.peer.clone();
             return Ok(Replicas { election: None, leadership, identity });

@@ -26,7 +26,6 @@ mod worker_pool;
 use std::{ops::ControlFlow, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
-use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
     sync::oneshot,
     task,
@@ -48,7 +47,7 @@ use crate::reactor::{
     },
     streams::{relist::Relist, stream_log::StreamLog},
 };
-use crate::telemetry::{HealthState, Metrics, Pulse, ResourceLabels};
+use crate::telemetry::{HealthState, Metrics, Pulse};
 
 /// Yields to the workers after this many events: a list arrives all at once, and its first objects should be finished before all
 /// others have a worker.
@@ -316,9 +315,8 @@ impl Stream {
         self.context.health.pulse(&name, Some(silence_max))
     }
 
-    fn count(&self, which: impl FnOnce(&Metrics) -> &Family<ResourceLabels, Counter>) {
-        let resource = self.context.resource.to_string();
-        which(self.context.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
+    fn count(&self, which: impl FnOnce(&Metrics, String)) {
+        which(self.context.health.metrics(), self.context.resource.to_string());
     }
 
     /// Returns the resource and where it is watched.

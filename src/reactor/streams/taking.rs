@@ -13,6 +13,7 @@ use crate::reactor::{
     object::{memory::Key, queue::Event},
     streams::{relist::Relist, stream_log::StreamLog},
 };
+use crate::telemetry::Metrics;
 
 impl Stream {
     /// Processes an item of the stream.
@@ -36,7 +37,7 @@ impl Stream {
                 self.relist.iter_mut().for_each(Relist::overtake);
             }
             Ok(StreamEvent::Listed) => {
-                self.count(|it| &it.listings);
+                self.count(Metrics::listed);
                 let missed = self.known.end_list();
                 if !missed.is_empty() {
                     tracing::info!(
@@ -56,7 +57,7 @@ impl Stream {
             }
             Ok(StreamEvent::Alive) => log.alive(),
             Err(error) => {
-                self.count(|it| &it.stream_failures);
+                self.count(Metrics::stream_failed);
                 log.failed(&error);
             }
         }

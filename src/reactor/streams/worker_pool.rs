@@ -156,7 +156,8 @@ impl WorkerPool {
     /// Opens a queue, and starts its worker as soon as a permit is free.
     fn open(&mut self, key: &Key, event: Event) {
         let is_live = event.event_type.is_some();
-        let queue = Arc::new(Queue::new(self.keeps_steps));
+        let numbers = Arc::clone(&self.shared.get().numbers);
+        let queue = Arc::new(Queue::new(self.keeps_steps, numbers));
         // The queue of a worker that has just ended may still be present.
         queue.show(self.shown(key));
         // A new queue is never closed.

@@ -87,7 +87,8 @@ fn encoded(call: &Call, hash: &[u8]) -> Outcome {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Returns the bytes in hexadecimal digits.
+pub(in crate::scripting) fn hex(bytes: &[u8]) -> String {
     let digit = |it: u8| char::from_digit(it.into(), 16).unwrap_or_default();
     bytes.iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect()
 }

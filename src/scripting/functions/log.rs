@@ -43,9 +43,9 @@ pub(super) const LIBRARY: Library = Library {
 fn write(call: &Call, level: LogLevel) -> crate::scripting::functions::outcome::Datum {
     let logger = match &call.present {
         Some(present) if present.logger.object().is_some() => {
-            present.logger.with_kind(LoggerKind::Local)
+            present.logger().with_kind(LoggerKind::Local)
         }
-        Some(present) => present.logger.clone(),
+        Some(present) => present.logger(),
         None => Logger::of_script(),
     };
     if logger.is_enabled(level) {

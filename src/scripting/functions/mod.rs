@@ -15,7 +15,7 @@ pub(crate) mod embedded;
 mod env;
 mod files;
 mod given;
-mod hash;
+pub(super) mod hash;
 pub(super) mod hierarchy;
 mod http;
 mod json;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{http::Web, loops::Loops, passage::Rooms, re::Patterns};
+use super::{http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns};
 use crate::logic::access::grants::Access;
 use crate::ports::Clock;
 use crate::scripting::Terms;
@@ -26,6 +26,8 @@ pub(crate) struct Surroundings {
     pub(super) web: Web,
     /// What `metrics` counts.
     pub(super) series: ScriptSeries,
+    /// Where `print` goes.
+    pub(crate) printer: Printer,
     /// What is looped over.
     pub(super) loops: Loops,
     /// What waits for others.
@@ -43,6 +45,7 @@ impl Surroundings {
             patterns: Patterns::default(),
             web: Web::default(),
             series: terms.metrics.of_script(script),
+            printer: Printer::of(script, terms.logs_prints),
             loops: Loops::default(),
             rooms: Rooms::default(),
         })

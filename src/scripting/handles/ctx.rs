@@ -75,7 +75,7 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
         return Kwarg::Handle(index.clone().into());
     }
     match name {
-        "logger" => return Kwarg::Logger(invocation.logger.clone()),
+        "logger" => return Kwarg::Logger(invocation.logger()),
         "memo" => {
             return Kwarg::Handle(Memo::new(invocation.memo.clone(), border.clone()).into());
         }

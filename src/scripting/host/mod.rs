@@ -82,6 +82,7 @@ impl ScriptHost {
 
     /// From now on this is the present generation. The one before goes as soon as nobody has its functions.
     pub fn take(&self, scripts: ScriptSet) {
+        self.terms.metrics.scripts(scripts.texts());
         let before = std::mem::replace(&mut *self.taken.lock(), scripts);
         // When the lock is open again: this may end virtual machines.
         drop(before);

@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures::{StreamExt as _, stream};
+use sha2::{Digest as _, Sha256};
 use tokio::time;
 
 use super::{
@@ -23,7 +24,10 @@ use crate::logic::handlers::{
     lifecycle::{Chooser, Lifecycle},
 };
 use crate::scripting::{
-    Load, LoadError, Loaded, Placement, Source, Terms, lua, rhai, script::bounds,
+    Load, LoadError, Loaded, Placement, Source, Terms,
+    functions::hash::hex,
+    lua, rhai,
+    script::{bounds, modules},
 };
 
 /// The languages, by the extension of their files.
@@ -70,6 +74,17 @@ impl ScriptSet {
         self.0.iter().rev().find_map(|it| it.lifecycles().pop())
     }
 
+    /// The files of the scripts and of their modules, with the SHA-256 of the texts.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (String, String)> {
+        let scripts = self.0.iter().map(|it| it.home.source());
+        scripts.flat_map(|Source { name, text, modules }| {
+            let own = (name.clone(), sha256(text));
+            let texts = modules.texts().into_iter();
+            let modules = texts.map(|(file, text)| (modules::shown(name, &file), sha256(&text)));
+            std::iter::once(own).chain(modules)
+        })
+    }
+
     /// The script of this source, if it would be the same.
     fn find(&self, source: &Source) -> Option<Arc<Script>> {
         let is_same = |it: &&Arc<Script>| {
@@ -97,6 +112,10 @@ impl Script {
         let home = self.home.token();
         self.lifecycles.iter().map(|it| it.clone().with_owner(&home)).collect()
     }
+}
+
+fn sha256(text: &str) -> String {
+    hex(&Sha256::digest(text))
 }
 
 /// See [`super::ScriptHost::prepare`].

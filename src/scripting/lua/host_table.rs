@@ -5,7 +5,7 @@ use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Valu
 use super::{
     functions, library, modules::Modules, natives, push::Shapes, raised, views, world::World,
 };
-use crate::scripting::{functions::print, values::text};
+use crate::scripting::values::text;
 
 /// Built-ins that have no place in a sandbox.
 const REMOVED: [&str; 6] =
@@ -78,7 +78,8 @@ fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     let print = |lua: &Lua, text: mlua::LuaString| {
         let text = text.to_string_lossy();
-        World::of(lua)?.meter.outside(|| print::print_line(&text));
+        let world = World::of(lua)?;
+        world.meter.outside(|| world.surroundings.printer.print(&text));
         Ok(())
     };
     host.set("print", lua.create_function(print)?)?;

@@ -34,7 +34,7 @@ use crate::logic::handlers::{
 };
 use crate::scripting::{
     LoadError, Source, Terms,
-    functions::{Surroundings, declaring::TopLevel, print::print_line},
+    functions::{Surroundings, declaring::TopLevel},
 };
 use crate::settings::Sandbox;
 
@@ -233,6 +233,7 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
         }
         None => token,
     });
+    let (print, debug) = (shared.surroundings.printer.clone(), shared.surroundings.printer.clone());
     engine
         .set_max_call_levels(limits.call_depth)
         .set_max_expr_depths(top, inside)
@@ -240,9 +241,9 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
         .disable_symbol("eval")
         .set_module_resolver(Modules::of(source, Arc::clone(&shared.sources)))
         .on_progress(|_| control::operation().map(Dynamic::from))
-        .on_print(print_line)
-        .on_debug(|text, source, position| {
-            print_line(&format!("{}:{position:?} | {text}", source.unwrap_or_default()));
+        .on_print(move |text| print.print(text))
+        .on_debug(move |text, source, position| {
+            debug.print(&format!("{}:{position:?} | {text}", source.unwrap_or_default()));
         });
     let names = Arc::clone(shared);
     #[expect(deprecated, reason = "marked so only because its signature may change")]

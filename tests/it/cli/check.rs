@@ -490,3 +490,26 @@ kopf.on_validate("pods", { id = "status", subresource = "*" }, function(ctx) end
     let webhook = &found["scripts"][0]["handlers"][0]["webhook"];
     assert_eq!((&webhook["name"], &webhook["timeoutSeconds"]), (&json!("check"), &json!(5)));
 }
+
+#[test]
+fn handlers_that_store_values_of_secrets_are_warned_of() {
+    let script = r#"
+kopf.on_create("secrets", function(ctx) end)
+kopf.on_event("secrets", function(ctx) end)
+kopf.on_create("pods", function(ctx) end)
+"#;
+    let directory = Directory::with("plain-secrets", &[("a.lua", script)]);
+    let warnings = |args: &[&str]| {
+        let (code, found) = directory.json(args);
+        assert_eq!(code, 0);
+        found["warnings"].clone()
+    };
+    assert_eq!(warnings(&["a.lua"]), json!([]));
+    assert_eq!(
+        warnings(&["a.lua", "--set=persistence.plain_secrets=true"]),
+        json!([
+            "a.lua:2: the handler 'create' stores values of Secrets unmasked in annotations and logs them, \
+because persistence.plain_secrets is set."
+        ])
+    );
+}

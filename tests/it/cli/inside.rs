@@ -139,7 +139,7 @@ kopf::on_create("sites", |ctx| {
         .collect();
     is(
         &(found.join("\n") + "\n"),
-        &expect![[r#"
+        &expect![[r"
             a.lua:3:20 the schema has no field ctx.spec.hosst
             a.lua:3:40 the schema has no field ctx.spec.tls.enabeld
             a.lua:3:104 the schema has no field ctx.meta.nmae
@@ -154,7 +154,7 @@ kopf::on_create("sites", |ctx| {
             b.rhai:3:20 the schema has no field ctx.spec.hosst
             b.rhai:3:44 the schema has no field ctx.spec?.tls.enabeld
             b.rhai:4:39 the schema has no field fase here
-        "#]],
+        "]],
     );
     // Without the CRD, the fields of its objects are not known.
     let alone = Directory::with("fields-alone", &[("b.rhai", rhai)]);

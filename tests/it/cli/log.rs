@@ -83,6 +83,8 @@ fn a_json_log_is_json_to_its_end() {
             .collect();
         let fact = lines.iter().find(|it| it["message"] == "a fact").expect("a fact");
         assert_eq!((&fact["number"], &fact["severity"]), (&7.into(), &"info".into()));
+        assert_eq!((&fact["handler"], &fact["attempt"]), (&"talk".into(), &1.into()));
+        assert!(fact["script"].as_str().is_some_and(|it| it.ends_with(script)), "{fact}");
         let failed = lines.iter().find(|it| it["exc_info"].is_string()).expect("an error");
         assert_eq!(failed["severity"], "error");
         let time = failed["timestamp"].as_str().expect("a time");
@@ -91,6 +93,21 @@ fn a_json_log_is_json_to_its_end() {
         assert_eq!(last["message"], "startup failed: 'end': no licence");
         assert_eq!(last["severity"], "error");
         assert_eq!(last["hint"], "see the errors of the handlers above; nothing else was started");
+    }
+}
+
+#[test]
+fn what_scripts_print_is_a_line_of_a_json_log() {
+    let scripts = Scripts::new("print");
+    let lua = "print('said', 1)\nkopf.on_startup(function() error(kopf.PermanentError('end')) end)";
+    let rhai = "print(\"said\\t1\");\nkopf::on_startup(|ctx| kopf.fail(\"end\"));";
+    for (script, text) in [("handlers.lua", lua), ("handlers.rhai", rhai)] {
+        fs::write(scripts.0.join(script), text).expect("a file");
+        let log = scripts.run(script, &["--log-format=json"]);
+        let lines = log.lines().map(|it| serde_json::from_str::<Value>(it).expect("JSON"));
+        let said = lines.into_iter().find(|it| it["message"] == "said\t1").expect("a line");
+        assert_eq!((&said["logger"], &said["severity"]), (&"print".into(), &"info".into()));
+        assert!(said["script"].as_str().is_some_and(|it| it.ends_with(script)), "{said}");
     }
 }
 

@@ -57,6 +57,9 @@ fn samples(setting: &Setting) -> (Value, Value, Value) {
         ("admission", "service") => {
             (json!("ops/hooks:8443"), json!("ops/hooks:8443"), json!("ops"))
         }
+        ("posting", "condition") => {
+            (json!("HandlersReady"), json!("HandlersReady"), json!("not ready"))
+        }
         // Without an effect: it gives what it always gave.
         ("queueing", "batch_window") => (json!(1), json!(0.1), json!("soon")),
         _ => by_type(setting),

@@ -1,10 +1,13 @@
 //! One API server for all tests of this run.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
 };
+
+use serde_json::json;
 
 use crate::vectors::say;
 
@@ -14,6 +17,8 @@ pub(super) struct Server {
     pub(super) kubeconfig: PathBuf,
     /// The client that belongs to it.
     pub(super) kubectl: PathBuf,
+    /// What service accounts have asked for: a line of JSON per request.
+    pub(super) audit: PathBuf,
     /// Stops the server when this process is gone, however it ends; see [`stop_with_us`].
     _reaper: Child,
 }
@@ -43,17 +48,36 @@ fn start() -> Option<Server> {
     };
     let directory = std::env::temp_dir().join(format!("kopf-e2e-{}", std::process::id()));
     let reaper = stop_with_us(&up, &directory);
-    let output = Command::new(&up).arg(&directory).output().expect("ENVTEST is a program");
+    let audit = directory.join("audit.log");
+    let output = Command::new(&up)
+        .arg(&directory)
+        .env("APISERVER_FLAGS", audited(&directory, &audit))
+        .output()
+        .expect("ENVTEST is a program");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "the API server does not start:\n{told}");
     let exports = String::from_utf8(output.stdout).expect("exports");
     let server = Server {
         kubeconfig: exported(&exports, "KUBECONFIG"),
         kubectl: exported(&exports, "KUBEBUILDER_ASSETS").join("kubectl"),
+        audit,
         _reaper: reaper,
     };
     server.create_resources();
     Some(server)
+}
+
+/// Returns the flags of a server that logs the requests of service accounts, besides those of the environment.
+fn audited(directory: &Path, log: &Path) -> String {
+    let policy = directory.join("audit-policy.json");
+    let level = |level: &str, groups: &[&str]| json!({ "level": level, "userGroups": groups, "omitStages": ["RequestReceived"] });
+    let rules = [level("Metadata", &["system:serviceaccounts"]), level("None", &[])];
+    let object = json!({ "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules });
+    fs::create_dir_all(directory).expect("a directory");
+    fs::write(&policy, object.to_string()).expect("a policy");
+    let more = variable("APISERVER_FLAGS").unwrap_or_default();
+    let (policy, log) = (policy.display(), log.display());
+    format!("--audit-policy-file={policy} --audit-log-path={log} {more}")
 }
 
 /// A child that reads until our end of the pipe is closed, which happens whenever and however this process ends, and then

@@ -45,6 +45,8 @@ struct Entry {
     active: bool,
     /// The last attempt of this cycle requested a permanent failure.
     is_permanent: bool,
+    /// The stored times are ahead of the clock, which was set back: the record has earlier ones.
+    is_moved: bool,
 }
 
 /// The number of handlers by progress.
@@ -82,11 +84,11 @@ impl State {
         for id in owned {
             if let Some(stored) = progress::fetch(storage, body, id)? {
                 let record = Record::parse(id, &stored, now)?;
+                let is_moved = record.is_moved(&stored);
                 let stored = Some(without_nulls(stored));
-                entries.insert(
-                    Arc::clone(id),
-                    Entry { record, stored, active: false, is_permanent: false },
-                );
+                let (active, is_permanent) = (false, false);
+                let entry = Entry { record, stored, active, is_permanent, is_moved };
+                entries.insert(Arc::clone(id), entry);
             }
         }
         Ok(State { purpose: None, entries })
@@ -106,6 +108,7 @@ impl State {
                 stored: None,
                 active: false,
                 is_permanent: false,
+                is_moved: false,
             };
             self.entries.entry(Arc::clone(id)).or_insert_with(fresh).active = true;
         }
@@ -206,9 +209,10 @@ impl State {
 
     /// Adds to the patch all records that differ from the stored ones.
     ///
-    /// Also rewrites the records of unselected handlers that are stored in another form, for example of timestamps.
+    /// Also rewrites the records of unselected handlers that are stored in another form, for example of timestamps. Not those whose
+    /// times were only moved: they may be about to be removed.
     pub fn store(&self, storage: &ProgressStorage, body: &Value, patch: &mut Map<String, Value>) {
-        for (id, entry) in &self.entries {
+        for (id, entry) in self.entries.iter().filter(|(_, it)| it.active || !it.is_moved) {
             let stored = entry.stored.as_ref();
             if !stored.is_some_and(|it| json::equal(it, &entry.record.to_json(false))) {
                 progress::store(storage, body, id, &entry.record, patch);
@@ -216,23 +220,40 @@ impl State {
         }
     }
 
-    /// Removes the records of these handlers, of all handlers in the state, and of all their sub-handlers.
-    pub fn purge<'a>(
-        &self,
+    /// Does the same as [`State::purge`], but keeps the records of the handlers that are selected for the cause.
+    pub fn purge_others<'a>(
+        &'a self,
         storage: &ProgressStorage,
         body: &Value,
         patch: &mut Map<String, Value>,
         owned: impl IntoIterator<Item = &'a Arc<str>>,
     ) {
-        let subrefs = self.records().flat_map(|it| &it.subrefs).map(String::as_str);
-        let known = self.entries.keys().map(AsRef::as_ref).chain(subrefs);
-        let mut ids: BTreeSet<&str> = known.collect();
-        for id in owned {
-            ids.insert(id);
-        }
-        for id in ids {
+        let kept = self.entries.iter().filter(|(_, it)| it.active);
+        let subrefs = kept.clone().flat_map(|(_, it)| it.record.subrefs.iter().map(String::as_str));
+        let kept: BTreeSet<&str> = kept.clone().map(|(id, _)| &**id).chain(subrefs).collect();
+        for id in self.known(owned).difference(&kept) {
             progress::purge(storage, body, id, patch);
         }
+    }
+
+    /// Removes the records of these handlers, of all handlers in the state, and of all their sub-handlers.
+    pub fn purge<'a>(
+        &'a self,
+        storage: &ProgressStorage,
+        body: &Value,
+        patch: &mut Map<String, Value>,
+        owned: impl IntoIterator<Item = &'a Arc<str>>,
+    ) {
+        for id in self.known(owned) {
+            progress::purge(storage, body, id, patch);
+        }
+    }
+
+    /// Returns the ids of these handlers, of all handlers in the state, and of all their sub-handlers.
+    fn known<'a>(&'a self, owned: impl IntoIterator<Item = &'a Arc<str>>) -> BTreeSet<&'a str> {
+        let subrefs = self.records().flat_map(|it| &it.subrefs).map(String::as_str);
+        let known = self.entries.keys().chain(owned).map(AsRef::as_ref);
+        known.chain(subrefs).collect()
     }
 
     /// Returns whether no handler of the cause is to be called any more.

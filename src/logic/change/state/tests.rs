@@ -52,3 +52,38 @@ fn a_null_is_no_result() {
     deliver(&mut patch, "a", &Value::Null).unwrap();
     assert!(patch.is_empty());
 }
+
+/// An object with records of a creation and of the deletion that has superseded it.
+fn superseded(now: Timestamp) -> (ProgressStorage, Value, State) {
+    let storage = Persistence::default().progress_storage;
+    let record = |purpose: &str| Record::new(moment(), Some(purpose)).format(false);
+    let name = |id: &str| format!("kopf.zalando.org/{id}");
+    let annotations = json!({ name("made"): record("create"), name("gone"): record("delete") });
+    let body = json!({ "metadata": { "annotations": annotations } });
+    let mut state = State::load(&storage, &body, &ids(&["made", "gone"]), now).unwrap();
+    state.begin(Reason::Delete, &ids(&["gone"]), now);
+    assert!(state.superseded().contains_key("create"));
+    (storage, body, state)
+}
+
+#[test]
+fn the_records_of_a_superseded_cause_are_removed_and_those_of_the_cause_stay() {
+    let (storage, body, state) = superseded(moment());
+    let mut patch = Map::new();
+    state.purge_others(&storage, &body, &mut patch, &ids(&["made", "gone"]));
+    state.store(&storage, &body, &mut patch);
+    let annotations = json!({ "kopf.zalando.org/made": null });
+    assert_eq!(Value::Object(patch), json!({ "metadata": { "annotations": annotations } }));
+}
+
+#[test]
+fn records_of_a_superseded_cause_are_removed_even_if_the_clock_was_set_back() {
+    let before = moment() - jiff::SignedDuration::from_mins(5);
+    let (storage, body, state) = superseded(before);
+    let mut patch = Map::new();
+    state.purge_others(&storage, &body, &mut patch, &ids(&["made", "gone"]));
+    state.store(&storage, &body, &mut patch);
+    let annotations = &patch["metadata"]["annotations"];
+    assert_eq!(annotations["kopf.zalando.org/made"], Value::Null);
+    assert!(annotations["kopf.zalando.org/gone"].is_string(), "{annotations}");
+}

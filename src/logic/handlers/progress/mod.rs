@@ -95,6 +95,12 @@ impl Record {
         })
     }
 
+    /// Returns whether this record has earlier times than the stored one it was read from.
+    pub fn is_moved(&self, stored: &Value) -> bool {
+        let started = stored.get("started").and_then(Value::as_str).and_then(parse_stamp);
+        started.is_some_and(|it| it > self.started)
+    }
+
     /// Returns the stored form. Absent fields are nulls if `verbose`, otherwise left out.
     pub fn to_json(&self, verbose: bool) -> Value {
         let stamp = |it: Timestamp| Value::from(format_stamp(it));

@@ -18,6 +18,8 @@ const PREFIX: &str = "kopf:hmac:";
 const UNKNOWN: &str = "\u{0}kopf:unknown";
 /// Replaces a value in the log.
 const SHOWN: &str = "(hidden)";
+/// Values of fewer bytes are not searched for in texts of others.
+const VALUE_LENGTH_MIN: usize = 3;
 /// Bytes of a digest that are stored.
 const DIGEST_BYTES: usize = 18;
 
@@ -94,6 +96,45 @@ pub fn loggable_operations(operations: &Value) -> Value {
         operation.get_mut("value").into_iter().for_each(|it| *it = SHOWN.into());
     }
     shown
+}
+
+/// Returns a text of others, such as an error of the server, without the values of an object and of a patch of it.
+pub fn without_values(
+    persistence: &Persistence,
+    (body, patch): (&Value, &Value),
+    text: &str,
+) -> String {
+    let Some(hidden) = persistence.hidden.as_deref() else { return text.to_owned() };
+    let mut values = Vec::new();
+    for whole in [body, patch] {
+        edit(&hidden.paths, &mut whole.clone(), &mut |_, leaf| collect(leaf, &mut values));
+    }
+    // Operations of a JSON patch may be about anything.
+    for operation in patch.as_array().into_iter().flatten() {
+        operation.get("value").into_iter().for_each(|it| collect(it, &mut values));
+    }
+    // A value may be a part of another one.
+    values.sort_by_key(|it| std::cmp::Reverse(it.len()));
+    values.dedup();
+    let mut shown = text.to_owned();
+    for value in values {
+        shown = shown.replace(&value, SHOWN);
+    }
+    shown
+}
+
+/// Collects the values that a text must not contain. Shorter ones would be found in any text.
+fn collect(value: &Value, values: &mut Vec<String>) {
+    let text = match value {
+        Value::String(it) => it.clone(),
+        Value::Number(it) => it.to_string(),
+        Value::Array(items) => return items.iter().for_each(|it| collect(it, values)),
+        Value::Object(map) => return map.values().for_each(|it| collect(it, values)),
+        Value::Null | Value::Bool(_) => return,
+    };
+    if text.len() >= VALUE_LENGTH_MIN {
+        values.push(text);
+    }
 }
 
 /// Returns a diff for the log, without values.

@@ -111,6 +111,9 @@ impl Level<'_> {
                 outcome = Outcome { subrefs: outcome.subrefs, ..refused };
             }
             attempts.end(number, patch);
+            if outcome.error.is_some() && !outcome.last {
+                serving.numbers.retried();
+            }
             state.apply(&handler.id, &outcome, serving.clock.now());
         }
     }

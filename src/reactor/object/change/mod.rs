@@ -16,7 +16,7 @@ use self::{level::Level, settling::LeftOver, subhandlers::Descendants};
 use super::{error::CycleError, memory::Memory, undecided::FilterContext};
 use crate::call::{ChangeCause, Logger, Memo, SharedPatch};
 use crate::logic::{
-    change::{cause::Change, filters::Answers, plan, settle, state::State},
+    change::{cause::Change, filters::Answers, plan, settle, state::State, unhandled},
     handlers::{handler::Handler, outcome::LogLevel},
     object::{Object, diff, hidden, reason::Reason},
 };
@@ -83,6 +83,7 @@ impl Changing<'_> {
         }
         if let Some(line) = plan::unhandled(seen.reason) {
             logger.log(LogLevel::Debug, line);
+            self.tell_unhandled(&seen);
             return Ok(self.withdrawn(&seen));
         }
         let level = Level { change: &seen, ..level };
@@ -97,6 +98,9 @@ impl Changing<'_> {
             selected.clear();
         } else {
             self.announce(&seen);
+            if selected.is_empty() && !is_held {
+                self.tell_unhandled(&seen);
+            }
         }
         let due = plan::due(&state, &selected, &edited, serving.clock.now());
         let called = level.run(&due, &mut state).await;
@@ -150,6 +154,20 @@ impl Changing<'_> {
             is_held: self.is_held,
             handled_once: self.memory.handled_once,
         })
+    }
+
+    /// Tells people who try out an operator that nothing is called for a change.
+    fn tell_unhandled(&self, change: &Change) {
+        let ChangeContext { serving, logger, .. } = self.context;
+        if !Logger::tells_unhandled() {
+            return;
+        }
+        let shown = hidden::loggable_diff(&serving.settings.persistence, &change.diff);
+        let diff = shown.as_ref().unwrap_or(&change.diff);
+        let handlers = serving.handlers.changing.iter().map(|it| &**it);
+        if let Some(line) = unhandled::line(change.reason, diff, handlers) {
+            logger.unhandled(&line);
+        }
     }
 
     /// Writes the long lines at the start of a cycle, only if debug lines are enabled.

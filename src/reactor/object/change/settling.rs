@@ -111,7 +111,7 @@ impl Settling {
         match self.left_over {
             LeftOver::None => {}
             LeftOver::Loaded => self.state.purge(storage, body, &mut own, []),
-            LeftOver::All => self.state.purge(storage, body, &mut own, ids(owned)),
+            LeftOver::All => self.state.purge_others(storage, body, &mut own, ids(owned)),
         }
         if !self.selected.is_empty() {
             attempts.children().store(storage, body, &mut own);
@@ -173,7 +173,9 @@ impl Settling {
         let ended = Ended::Raised(raised);
         let (outcome, line) = outcome::after(&attempt.handler, ended, effort, backoff);
         let (handler, trace) = (&*attempt.handler, trace.as_deref());
-        let ended = Conclusion { handler, before: effort, outcome: &outcome, line: &line, trace };
+        let (before, ended_as, line) = (effort, &outcome, &line);
+        let resource = Some(&serving.resource);
+        let ended = Conclusion { handler, before, outcome: ended_as, line, trace, resource };
         serving.runner().reporter().report(ended, logger);
         let mut delay = (!outcome.last).then(|| outcome.delay.unwrap_or_default());
         self.retract(attempt, &outcome, now, attempts);

@@ -11,6 +11,7 @@ use crate::logic::{
     object::{Object, reason::EventType},
 };
 use crate::ports::{BoxFuture, NewerEvents};
+use crate::telemetry::{QueueSeries, Waiting};
 
 /// Maximum number of waiting events of one object with handlers of raw events.
 ///
@@ -67,6 +68,9 @@ struct Content {
     ended: bool,
     /// The worker has ended: the next event needs a new queue.
     closed: bool,
+    /// Counts the object while events are waiting.
+    waiting: Option<Waiting>,
+    numbers: Arc<QueueSeries>,
 }
 
 impl Event {
@@ -116,8 +120,8 @@ impl Event {
 
 impl Queue {
     /// Creates an empty queue; `keeps_steps` if handlers must see each event.
-    pub(in crate::reactor) fn new(keeps_steps: bool) -> Self {
-        let content = Content { keeps_steps, ..Content::default() };
+    pub(in crate::reactor) fn new(keeps_steps: bool, numbers: Arc<QueueSeries>) -> Self {
+        let content = Content { keeps_steps, numbers, ..Content::default() };
         Queue { content: Mutex::new(content), changed: Notify::new() }
     }
 
@@ -145,6 +149,7 @@ impl Queue {
         }
         content.bytes = event.object.size();
         content.events.push_back(event);
+        content.count();
         drop(content);
         self.changed.notify_one();
         true
@@ -164,6 +169,7 @@ impl Queue {
         }
         content.bytes = content.bytes.saturating_add(event.object.size());
         content.events.push_back(event);
+        content.count();
         drop(content);
         self.changed.notify_one();
         Ok(())
@@ -183,6 +189,10 @@ impl Queue {
                 match content.events.pop_front() {
                     Some(event) => {
                         content.bytes = content.bytes.saturating_sub(event.object.size());
+                        if let Some(waiting) = content.waiting.take() {
+                            waiting.end();
+                        }
+                        content.count();
                         return Some(event);
                     }
                     None if content.ended => return None,
@@ -259,6 +269,15 @@ impl Queue {
     fn lock(&self) -> MutexGuard<'_, Content> {
         // Each change under this lock is one assignment; a panic cannot leave it incomplete.
         self.content.lock()
+    }
+}
+
+impl Content {
+    /// Counts the object as waiting, if it is and does not count yet.
+    fn count(&mut self) {
+        if self.waiting.is_none() && !self.events.is_empty() {
+            self.waiting = Some(self.numbers.add());
+        }
     }
 }
 

@@ -29,7 +29,7 @@ fn events_are_returned_in_order() {
 #[test]
 fn at_the_limit_the_newest_change_replaces_the_previous_one() {
     for (keeps_steps, max) in [(true, STEPS_MAX), (false, CHANGES_MAX)] {
-        let queue = Queue::new(keeps_steps);
+        let queue = Queue::new(keeps_steps, Arc::default());
         (0..max + 5).for_each(|it| queue.push(event(it)).unwrap());
         let events = std::iter::from_fn(|| queue.next().now_or_never().flatten());
         let events = events.collect::<Vec<_>>();
@@ -42,7 +42,7 @@ fn at_the_limit_the_newest_change_replaces_the_previous_one() {
 
 #[test]
 fn deletions_neither_replace_nor_are_replaced() {
-    let queue = Queue::new(false);
+    let queue = Queue::new(false, Arc::default());
     (0..CHANGES_MAX).for_each(|it| queue.push(event(it)).unwrap());
     let deleted = Event { event_type: Some(EventType::Deleted), ..event(90) };
     let created = Event { event_type: Some(EventType::Added), ..event(91) };

@@ -108,8 +108,9 @@ impl Modules {
     /// The texts that the script has taken until now, by their files.
     pub(crate) fn texts(&self) -> Vec<(PathBuf, Arc<str>)> {
         let taken = self.0.taken.lock();
-        let texts = taken.by_file.iter();
-        texts.filter_map(|(file, (_, text))| Some((file.clone(), text.clone()?))).collect()
+        let texts =
+            taken.by_file.iter().filter_map(|(file, (_, text))| Some((file, text.as_ref()?)));
+        texts.map(|(file, text)| (file.clone(), Arc::clone(text))).collect()
     }
 
     /// Whether this name is in any text that the script has taken until now.

@@ -1,9 +1,11 @@
 //! What people see of handlers that fail: Kubernetes events, metrics and log lines.
 
+mod conditions;
 mod events;
 mod outage;
 mod secrets;
 mod suspended;
+mod unhandled;
 
 use std::sync::Arc;
 
@@ -81,7 +83,7 @@ impl Failing {
     /// Returns the numbers by handler: objects that are retried, that have failed, seconds of the oldest.
     fn counts(&self) -> Vec<(String, i64, i64, u64)> {
         let counts = self.running.health.metrics().failures.counts(Instant::now()).into_iter();
-        counts.map(|(id, it)| (id, it.retrying, it.failed, it.oldest.as_secs())).collect()
+        counts.map(|(of, it)| (of.handler, it.retrying, it.failed, it.oldest.as_secs())).collect()
     }
 
     /// Returns the events about failures: reason, count and message, by name.

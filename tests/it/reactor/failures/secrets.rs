@@ -212,3 +212,85 @@ fn a_setting_restores_what_kopf_stores() {
         assert!(failing.env.server.get("secrets", "default", "kopf-digest-key").is_none());
     });
 }
+
+/// Requests values that the server rejects, with an error that repeats them.
+const REJECTED: Script = Script {
+    lua: r#"
+        kopf.on_create("kopfexamples", { id = "made" }, function(ctx)
+            ctx.patch.spec.password = { again = "hunter-9-is-too-long" }
+        end)
+        kopf.on_create("secrets", { id = "secret" }, function(ctx) end)
+    "#,
+    rhai: r#"
+        kopf::on_create("kopfexamples", #{ id: "made" }, |ctx| {
+            ctx.patch.spec.password = #{ again: "hunter-9-is-too-long" };
+        });
+        kopf::on_create("secrets", #{ id: "secret" }, |ctx| {});
+    "#,
+};
+
+fn with_schema() -> kopf::testing::Environment {
+    let password = json!({ "type": "object", "properties": {
+        "again": { "type": "string", "enum": ["hunter-1", "hunter-2"] },
+    } });
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "kopfexamples.kopf.dev" },
+        "spec": {
+            "group": "kopf.dev", "scope": "Namespaced",
+            "names": { "kind": "KopfExample", "plural": "kopfexamples", "singular": "kopfexample" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                    "spec": { "type": "object", "properties": { "password": password } },
+                } } },
+            }],
+        },
+    });
+    let env = kopf::testing::Environment::new(ApiServer::builder().cluster(true));
+    env.create(crd);
+    env
+}
+
+#[test]
+fn values_in_errors_of_the_server_are_hidden_and_metrics_and_health_have_none() {
+    in_both_of(with_schema, &REJECTED, with_fields, async |failing: &Failing| {
+        failing.env.until(5).await;
+        failing.env.create(kopf::testing::object("default", "a"));
+        failing.env.until(30).await;
+        let is_told =
+            |it: &kopf::testing::LogLine| it.message.contains("Unsupported value: \"(hidden)\"");
+        assert!(failing.log.lines().iter().any(is_told), "{}", failing.log.text());
+        for line in failing.log.lines() {
+            let all = line.fields.iter().map(|(_, it)| it.as_str()).chain([line.message.as_str()]);
+            for text in all {
+                assert!(!text.contains("hunter-9"), "in the log: {text}");
+            }
+        }
+        for resource in ["kopfexamples.kopf.dev", "events"] {
+            for object in failing.env.server.list(resource) {
+                assert!(!object.to_string().contains("hunter-9"), "{object}");
+            }
+        }
+        let routes = kopf::features::probes::Routes::new(failing.running.health.clone());
+        for path in ["/metrics", "/readyz?verbose", "/debug/log"] {
+            let answer = routes.answer(&http::Method::GET, &path.parse().expect("a path")).await;
+            let page = http_body_util::BodyExt::collect(answer.into_body()).await.expect("a page");
+            let page = String::from_utf8_lossy(&page.to_bytes()).into_owned();
+            assert!(!page.contains("hunter-"), "{path}: {page}");
+        }
+    });
+}
+
+#[test]
+fn handlers_of_secrets_alone_have_a_key_too() {
+    let with_key = |it: &mut kopf::settings::Settings| {
+        it.persistence.digest_secret = Some("kopf-digest-key".into());
+    };
+    in_both_of(environment, &SCRIPT, with_key, async |failing: &Failing| {
+        failing.env.create(secret("a", &json!({ "password": "aHVudGVyLTE=" })));
+        failing.env.until(5).await;
+        check(failing);
+        assert!(failing.env.server.get("secrets", "default", "kopf-digest-key").is_some());
+    });
+}

@@ -4,6 +4,7 @@ mod cluster;
 mod ending;
 mod endpoint;
 mod login;
+mod metrics;
 mod probes;
 mod series;
 mod starting;

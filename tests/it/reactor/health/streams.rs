@@ -97,7 +97,7 @@ fn a_stream_without_a_sound_is_not_ready() {
         told.join("\n")
     });
     expect_test::expect![[r#"
-        100: 200 ok
+        100: 503 [+]stream/kopfexamples.v1.kopf.dev cluster-wide ok: watching (last report 95 s ago)
         1000: 503 [-]stream/kopfexamples.v1.kopf.dev cluster-wide failed: no report for 995 s
         (200, "ok")"#]]
     .assert_eq(&told);
@@ -117,7 +117,12 @@ fn the_numbers_are_counted() {
         let mut lines: Vec<_> =
             text.lines().filter(|it| !it.starts_with('#') && !it.contains("duration")).collect();
         lines.sort_unstable();
-        lines.join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION")
+        let text = lines.join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        let text = text.replace("handlers.rhai", "handlers.lua");
+        let (before, hash) = text.split_once("sha256=\"").expect("a hash");
+        let (hash, after) = hash.split_once('"').expect("an end");
+        assert_eq!(hash.len(), 64);
+        format!("{before}sha256=\"HASH\"{after}")
     });
     expect_test::expect![[r#"
         kopf_api_requests_total{verb="discover",result="200"} 2
@@ -125,15 +130,16 @@ fn the_numbers_are_counted() {
         kopf_api_requests_total{verb="patch",result="200"} 3
         kopf_api_requests_total{verb="watch",result="200"} 2
         kopf_build_info{version="VERSION"} 1
-        kopf_handler_calls_total{handler="create_fn",outcome="permanent"} 1
-        kopf_handler_calls_total{handler="create_fn",outcome="success"} 2
-        kopf_handler_calls_total{handler="login",outcome="success"} 1
-        kopf_handler_calls_total{handler="startup",outcome="success"} 1
-        kopf_objects_failed{handler="create_fn"} 1
+        kopf_handler_calls_total{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua",outcome="permanent"} 1
+        kopf_handler_calls_total{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua",outcome="success"} 2
+        kopf_handler_calls_total{handler="login",resource="",script="handlers.lua",outcome="success"} 1
+        kopf_handler_calls_total{handler="startup",resource="",script="handlers.lua",outcome="success"} 1
+        kopf_leader 1
+        kopf_objects_failed{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua"} 1
         kopf_objects_known 3
         kopf_objects_queued 0
-        kopf_objects_retrying{handler="create_fn"} 0
-        kopf_oldest_retry_seconds{handler="create_fn"} 0.0
+        kopf_objects_retrying{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua"} 0
+        kopf_oldest_retry_seconds{handler="create_fn",resource="kopfexamples.v1.kopf.dev",script="handlers.lua"} 0.0
         kopf_part_ready{part="login"} 1
         kopf_part_ready{part="startup"} 1
         kopf_part_ready{part="stream/kopfexamples.v1.kopf.dev cluster-wide"} 1
@@ -141,6 +147,41 @@ fn the_numbers_are_counted() {
         kopf_paused 0
         kopf_script_generation 0
         kopf_script_generation_timestamp_seconds 0.0
-        kopf_stream_listings_total{resource="kopfexamples.v1.kopf.dev"} 1"#]]
+        kopf_script_info{script="handlers.lua",sha256="HASH"} 1
+        kopf_stream_listings_total{resource="kopfexamples.v1.kopf.dev"} 1
+        rest_client_requests_total{code="200",method="GET",host="there"} 6
+        rest_client_requests_total{code="200",method="PATCH",host="there"} 3
+        workqueue_adds_total{name="kopfexamples.v1.kopf.dev"} 6
+        workqueue_depth{name="kopfexamples.v1.kopf.dev"} 0
+        workqueue_retries_total{name="kopfexamples.v1.kopf.dev"} 0"#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn an_outage_is_not_ready_after_five_seconds_until_its_end() {
+    let told = run(&async |cluster: &Cluster| {
+        cluster.until(10).await;
+        let server = cluster.link.replace(None);
+        cluster.server.close_watches();
+        let mut told = Vec::new();
+        for second in [13, 18, 40] {
+            cluster.until(second).await;
+            let (status, text) = cluster.get("/readyz").await;
+            let part = text.lines().find(|it| it.contains("api-server")).unwrap_or("-");
+            let part = part.split(" s: ").next().unwrap_or_default();
+            told.push(format!("{second}: {status} {part}"));
+        }
+        cluster.link.replace(server);
+        cluster.accept(&["t"]);
+        cluster.until(45).await;
+        let (status, text) = cluster.get("/readyz?verbose").await;
+        told.push(format!("45: {status} {}", text.contains("api-server")));
+        told.join("\n")
+    });
+    expect_test::expect![[r"
+        13: 200 -
+        18: 503 [-]api-server failed: unreachable for 7
+        40: 503 [-]api-server failed: unreachable for 29
+        45: 200 false"]]
     .assert_eq(&told);
 }

@@ -1,6 +1,7 @@
 //! Several operators on one embedded server and one paused clock: those that pause for each other, and replicas with a leader.
 
 mod cluster;
+mod duplicates;
 mod frozen;
 mod leadership;
 mod peering;

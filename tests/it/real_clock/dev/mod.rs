@@ -6,6 +6,7 @@ mod ending;
 mod files;
 mod running;
 mod serving;
+mod upgrade;
 mod verbs;
 
 use std::{

@@ -5,6 +5,7 @@ use std::process::Output;
 use tokio::process::Command;
 
 use super::{Desk, OBJECT};
+use crate::e2e::operator::Operator;
 
 const LUA: &str = "
 kopf.on_create('kopfexamples', { id = 'made' }, function(ctx)
@@ -151,4 +152,238 @@ async fn the_crd_and_the_object_next_to_the_scripts_are_used_and_the_end_is_anno
     ended.assert_code(0);
     ended.assert_count("serving a permissive one", 0);
     ended.assert_count("Stopped.", 1);
+}
+
+/// Messages and names of handlers that would forge lines, or erase some from a terminal.
+const HOSTILE: &str = r#"
+kopf.on_create('kopfexamples', { id = 'made' }, function(ctx)
+    kopf.fail("broken\n[2026-01-01 00:00:00,000] objects    [ERROR   ] forged\r\27[2J\27]0;title\7\u{9b}2J")
+end)
+"#;
+
+/// Whether a terminal would do something else with a text than to show it.
+fn moves_the_cursor(text: &str) -> bool {
+    text.chars().any(|it| it.is_control() && !matches!(it, '\n' | '\t'))
+}
+
+#[tokio::test]
+async fn messages_of_scripts_neither_forge_lines_nor_move_the_cursor() {
+    let desk = Desk::new("verbs-hostile");
+    desk.file("handlers.lua", HOSTILE);
+    desk.file("object.yaml", OBJECT);
+    let operator = desk.start("handlers.lua --apply object.yaml").await;
+    operator.until_says("'made' failed permanently").await;
+    for args in [
+        "status kopfexamples",
+        "status kopfexamples -o json",
+        "retry kopfexamples/one",
+        "suspend kopfexamples/one --message \u{1b}[2J",
+        "status kopfexamples/one",
+        "unsuspend kopfexamples --all",
+        "release kopfexamples/one --dry-run",
+    ] {
+        let text = fine(&desk, args).await;
+        assert!(!moves_the_cursor(&text) && !text.is_empty(), "{args}: {text:?}");
+        assert!(text.lines().all(|it| !it.starts_with("[2026-01-01")), "{args}: {text}");
+    }
+    for args in [
+        "status \u{1b}[2Jx",
+        "status kopfexamples/\u{9b}2J",
+        "status x -n \u{1b}[2J",
+        "crds \u{1b}[2J",
+        "logs \u{1b}[2J",
+        "logs --since \u{1b}[2J",
+        "status kopfexamples --context \u{1b}[2J",
+    ] {
+        let output = kopf(&desk, args).await;
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && !moves_the_cursor(&text), "{args:?}: {text:?}");
+    }
+    let ended = operator.stop().await;
+    assert!(!moves_the_cursor(&ended.output), "{:?}", ended.output);
+    assert!(ended.output.lines().all(|it| !it.starts_with("[2026-01-01")), "{}", ended.output);
+}
+
+#[tokio::test]
+async fn a_watched_status_is_printed_again_when_it_changes() {
+    let desk = Desk::new("verbs-watch");
+    desk.file("handlers.lua", LUA);
+    let operator = desk.start("handlers.lua").await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+    command.env_clear().env("KUBECONFIG", desk.kubeconfig());
+    let watch = Operator::start(command.args(["status", "kopfexamples", "--watch"]));
+    watch.until_says("0 objects: 0 failed, 0 retrying").await;
+    desk.file("object.yaml", OBJECT);
+    let client = super::client(&desk.kubeconfig()).await;
+    let object: serde_json::Value = serde_json::json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": { "name": "one" },
+    });
+    let request = http::Request::post("/apis/kopf.dev/v1/namespaces/default/kopfexamples");
+    let request =
+        request.header("content-type", "application/json").body(object.to_string().into_bytes());
+    client.request::<serde_json::Value>(request.expect("a request")).await.expect("an object");
+    watch.until_says("1 objects: 1 failed, 0 retrying").await;
+    let ended = watch.stop().await;
+    ended.assert_code(0);
+    ended.assert_count("0 objects: 0 failed, 0 retrying", 1);
+    assert!(!ended.output.contains('\u{1b}'), "a pipe is no screen");
+    operator.stop().await.assert_code(0);
+}
+
+/// A Pod of an operator, as `kopf manifests` labels it.
+const POD: &str = "\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: my-operator-1
+  labels: { app.kubernetes.io/name: my-operator, app.kubernetes.io/managed-by: kopf }
+spec:
+  containers: [{ name: operator, image: kopf }]
+";
+
+#[tokio::test]
+async fn the_log_of_an_operator_is_found_by_its_labels() {
+    let desk = Desk::new("verbs-logs");
+    desk.file("handlers.lua", LUA);
+    desk.file("pod.yaml", POD);
+    let operator = desk.start("handlers.lua --apply pod.yaml").await;
+    for args in ["logs my-operator", "logs", "logs -l app.kubernetes.io/name=my-operator --tail 5"]
+    {
+        // The controllers of the server start the Pod soon.
+        let mut text = String::new();
+        for _ in 0..100 {
+            let output = kopf(&desk, args).await;
+            text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if output.status.success() && !text.is_empty() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        assert!(!text.is_empty(), "{args}");
+    }
+    let none = refused(&desk, "logs other", 1).await;
+    let expected = "error: no pod with the labels app.kubernetes.io/name=other in the namespace 'default'\nhint: ";
+    assert!(none.starts_with(expected), "{none}");
+    assert!(
+        refused(&desk, "logs --since soon", 2)
+            .await
+            .starts_with("error: --since: not a duration: 'soon'\nhint: ")
+    );
+    operator.stop().await.assert_code(0);
+}
+
+/// The verbs that change objects or read them, each with an object.
+const VERBS: [&str; 5] = ["status", "retry", "suspend", "unsuspend", "release"];
+
+#[tokio::test]
+async fn bad_input_of_each_verb_is_one_line_with_a_hint_and_changes_nothing() {
+    let desk = Desk::new("verbs-bad-input");
+    desk.file("handlers.lua", LUA);
+    desk.file("object.yaml", OBJECT);
+    let operator = desk.start("handlers.lua --apply object.yaml").await;
+    operator.until_says("'made' failed permanently").await;
+    let before = fine(&desk, "status kopfexamples -o json").await;
+    for verb in VERBS {
+        for (target, code, told) in [
+            (
+                "kopfexamples/none",
+                1,
+                "error: kopfexamples/none does not exist in the namespace 'default'\nhint: ",
+            ),
+            ("unicorns/one", 1, "error: the cluster has no resource 'unicorns'"),
+            (
+                "kopfexamples/one -A",
+                2,
+                "error: -A cannot be used with the name of an object\nhint: ",
+            ),
+            (
+                "kopfexamples/one -n other",
+                1,
+                "error: kopfexamples/one does not exist in the namespace 'other'\nhint: ",
+            ),
+            ("kopfexamples/one --context none", 1, "error: "),
+            ("a/b/c", 2, "error: "),
+        ] {
+            let text = refused(&desk, &format!("{verb} {target}"), code).await;
+            assert!(text.starts_with(told) && text.lines().count() <= 2, "{verb} {target}: {text}");
+        }
+    }
+    // A kind that no operator handles.
+    for (args, told) in [
+        ("retry namespaces/default", "error: namespaces/default has no handler to retry\nhint: "),
+        ("retry namespaces/default --all", "error: namespaces/default has never been handled\n"),
+        (
+            "suspend namespaces/default",
+            "error: no operator has ever handled namespaces/default\nhint: --force ",
+        ),
+        ("unsuspend namespaces/default", "error: namespaces/default is not suspended\n"),
+        ("release namespaces/default", "error: namespaces/default does not have the finalizer "),
+    ] {
+        let text = refused(&desk, args, 1).await;
+        assert!(text.starts_with(told), "{args}: {text}");
+    }
+    let namespace = fine(&desk, "status namespaces/default -o json").await;
+    assert!(namespace.contains("\"suspended\":null"), "{namespace}");
+    assert_eq!(fine(&desk, "status kopfexamples -o json").await, before);
+    fine(&desk, "suspend kopfexamples/one").await;
+    assert!(refused(&desk, "suspend kopfexamples/one", 1).await.contains("is already suspended"));
+    operator.stop().await.assert_code(0);
+    // The server is gone as well.
+    for verb in VERBS {
+        let text = refused(&desk, &format!("{verb} kopfexamples/one"), 1).await;
+        assert!(text.starts_with("error: ") && text.lines().count() <= 2, "{verb}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_context_that_two_files_define_is_refused() {
+    let desk = Desk::new("verbs-contexts");
+    desk.file("handlers.lua", LUA);
+    let operator = desk.start("handlers.lua").await;
+    let config = std::fs::read_to_string(desk.kubeconfig()).expect("a kubeconfig");
+    let other = desk.file("other.yaml", &config.replace("127.0.0.1", "127.0.0.2"));
+    let both = format!("{}:{}", desk.kubeconfig().display(), other.display());
+    for verb in VERBS.iter().chain(&["logs"]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+        command.env_clear().env("KUBECONFIG", &both).args([verb, "kopfexamples/one"]);
+        let output = command.output().await.expect("kopf runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{verb}: {text}");
+        assert!(text.starts_with("error: several files define the context '"), "{text}");
+        assert!(text.contains("other.yaml\nhint: choose one of them with --kubeconfig"), "{text}");
+    }
+    operator.stop().await.assert_code(0);
+}
+
+#[tokio::test]
+async fn a_verb_without_the_permission_names_it_and_changes_nothing() {
+    let desk = Desk::new("verbs-rights");
+    desk.file("handlers.lua", LUA);
+    desk.file("object.yaml", OBJECT);
+    let roles = "
+apiVersion: v1
+kind: ServiceAccount
+metadata: { name: op, namespace: default }
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: { name: op }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin }
+subjects: [{ kind: ServiceAccount, name: op, namespace: default }]
+";
+    desk.file("rbac.yaml", roles);
+    let args =
+        "handlers.lua --apply object.yaml --rbac rbac.yaml --as system:serviceaccount:default:op";
+    let operator = desk.start(args).await;
+    operator.until_says("'made' failed permanently").await;
+    let before = fine(&desk, "status kopfexamples -o json").await;
+    for verb in VERBS {
+        let text = refused(&desk, &format!("{verb} kopfexamples/one --as nobody"), 1).await;
+        assert!(text.starts_with("error: ") && text.contains("403 Forbidden"), "{verb}: {text}");
+        assert!(text.lines().count() <= 2, "{verb}: {text}");
+    }
+    let text = refused(&desk, "logs --as nobody", 1).await;
+    assert!(text.contains("403 Forbidden"), "{text}");
+    assert_eq!(fine(&desk, "status kopfexamples -o json").await, before);
+    operator.stop().await.assert_code(0);
 }

@@ -1,0 +1,27 @@
+//! The levels of the log while the operator runs: the command line decides where lines go, the health endpoint changes what is written.
+
+use std::collections::BTreeMap;
+
+/// Maximum number of scripts with levels of their own.
+pub const SCRIPTS_MAX: usize = 100;
+
+/// The levels of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogLevels {
+    /// That of all lines that are not about a script with its own level.
+    pub level: String,
+    /// Those of scripts, by file.
+    pub scripts: BTreeMap<String, String>,
+}
+
+/// Reads and changes the levels of the log.
+pub trait LogControl: Send + Sync {
+    /// Returns the present levels.
+    fn levels(&self) -> LogLevels;
+
+    /// Sets the level of one script, or of everything else. `default` restores the level of the start.
+    ///
+    /// # Errors
+    /// If there is no such level, or too many scripts have one.
+    fn set_level(&self, script: Option<&str>, level: &str) -> Result<(), String>;
+}

@@ -1,0 +1,112 @@
+//! Changes that no handler handles: `kopf dev` tells about them, other logs only if they are verbose.
+
+use kopf_apiserver::ApiServer;
+use serde_json::json;
+
+use super::{Failing, Script, in_both, in_both_of};
+use kopf::testing::{Environment, examples};
+
+const CREATION: Script = Script {
+    lua: r#"kopf.on_create("kopfexamples", function(ctx) end)"#,
+    rhai: r#"kopf::on_create("kopfexamples", |ctx| {});"#,
+};
+
+const FILTERED: Script = Script {
+    lua: r#"
+        kopf.on_update("kopfexamples", { labels = { wanted = "yes" } }, function(ctx) end)
+        kopf.on_delete("kopfexamples", { optional = true }, function(ctx) end)
+        kopf.on_event("pods", function(ctx) end)
+    "#,
+    rhai: r#"
+        kopf::on_update("kopfexamples", #{ labels: #{ wanted: "yes" } }, |ctx| {});
+        kopf::on_delete("kopfexamples", #{ optional: true }, |ctx| {});
+        kopf::on_event("pods", |ctx| {});
+    "#,
+};
+
+const SECRETS: Script = Script {
+    lua: r#"kopf.on_create("secrets", function(ctx) end)"#,
+    rhai: r#"kopf::on_create("secrets", |ctx| {});"#,
+};
+
+/// Returns the lines about changes that no handler handles.
+fn lines(failing: &Failing) -> Vec<String> {
+    let lines = failing.log.lines().into_iter();
+    lines
+        .filter(|it| it.field("call.level") == Some("20"))
+        .map(|it| it.message)
+        .filter(|it| it.contains("no handler"))
+        .collect()
+}
+
+#[test]
+fn edits_and_deletions_without_a_handler_are_told_once() {
+    in_both(
+        &CREATION,
+        |_| {},
+        async |failing: &Failing| {
+            failing.create("a");
+            failing.env.until(10).await;
+            assert_eq!(lines(failing), [""; 0]);
+            let edit = |merge| failing.env.edit("kopfexamples.kopf.dev", "ns1/a", merge);
+            edit(json!({ "spec": { "duration": "2m" } }));
+            failing.env.until(20).await;
+            edit(json!({ "status": { "seen": true } }));
+            failing.env.until(30).await;
+            failing.env.delete("kopfexamples.kopf.dev", "ns1/a");
+            failing.env.until(40).await;
+            assert_eq!(
+                lines(failing),
+                [
+                    "spec.duration: (none) → 2m; no handler for updates",
+                    "deleted; no handler for deletions"
+                ]
+            );
+        },
+    );
+}
+
+#[test]
+fn handlers_with_other_filters_are_told_apart_from_none() {
+    in_both(
+        &FILTERED,
+        |_| {},
+        async |failing: &Failing| {
+            failing.create("a");
+            failing.env.until(10).await;
+            failing.env.edit("kopfexamples.kopf.dev", "ns1/a", json!({ "spec": { "n": 1 } }));
+            failing.env.until(20).await;
+            failing.env.delete("kopfexamples.kopf.dev", "ns1/a");
+            failing.env.until(30).await;
+            assert_eq!(
+                lines(failing),
+                ["spec.n: (none) → 1; no handler with filters that match for updates"]
+            );
+        },
+    );
+}
+
+#[test]
+fn values_of_secrets_are_hidden() {
+    let environment = || Environment::new(ApiServer::builder().cluster(true).resource(examples()));
+    in_both_of(
+        environment,
+        &SECRETS,
+        |_| {},
+        async |failing: &Failing| {
+            failing.env.create(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "namespace": "default", "name": "s" },
+            "data": { "password": "aHVudGVyMg==" },
+        }));
+            failing.env.until(10).await;
+            failing.env.edit("secrets", "default/s", json!({ "data": { "password": "c2VzYW1l" } }));
+            failing.env.until(20).await;
+            assert_eq!(
+                lines(failing),
+                ["data.password: (hidden) → (hidden); no handler for updates"],
+                "{}",
+                failing.log.text()
+            );
+        },
+    );
+}
