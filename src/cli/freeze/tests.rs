@@ -38,8 +38,7 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::ManPages(_)
         | Command::Crds(_)
         | Command::Version
-        | Command::Completions(_)
-        | Command::ManPages(_) => {
+        | Command::Completions(_) => {
             panic!("another command")
         }
     }
