@@ -1,6 +1,7 @@
 #![doc = include_str!("README.md")]
 
 pub mod call;
+pub mod checker;
 pub mod cli;
 pub mod cluster;
 pub mod features;

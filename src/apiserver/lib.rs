@@ -45,6 +45,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub use self::{
     controls::Changed,
     faults::{Effect, Fault},
+    native::{BuiltInKind, built_in_definition, built_in_kinds},
     rbac::{Access, Accesses, Attributes, ClientOf, User},
     refusal::Refusal,
     request::log::LoggedRequest,

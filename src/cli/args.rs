@@ -17,7 +17,7 @@ use super::objects::args::{
     CRDS_AFTER_HELP, CrdsArgs, LOGS_AFTER_HELP, LogsArgs, RELEASE_AFTER_HELP, RETRY_AFTER_HELP,
     ReleaseArgs, RetryArgs, STATUS_AFTER_HELP, SUSPEND_AFTER_HELP, StatusArgs, SuspendArgs,
 };
-use super::shared_args::OUTPUT_HELP;
+use super::shared_args::{OUTPUT_HELP, rules};
 
 /// Runs Kubernetes operators written as Lua or Rhai scripts.
 #[derive(Debug, Parser)]
@@ -377,6 +377,9 @@ pub struct CheckArgs {
     /// Try conversion handlers on objects made from the CRDs in this file or directory; default: crd.yaml next to the scripts; repeatable
     #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
     pub definitions: Vec<PathBuf>,
+    /// Explain a rule, such as unknown-member, instead of checking scripts
+    #[arg(long, value_name = "RULE", value_parser = rules(), hide_possible_values = true)]
+    pub explain: Option<String>,
     /// Settings and permissions.
     #[command(flatten)]
     pub terms: TermArgs,

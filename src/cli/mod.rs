@@ -8,6 +8,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
+use crate::checker::Rule;
 use args::{Command, LowArgs, RunArgs, RunCommand};
 use config::Config;
 use env::variable;
@@ -104,6 +105,9 @@ fn start_dev(args: args::DevArgs) -> Result<Exit, Report> {
 }
 
 fn start_check(args: args::CheckArgs) -> Result<Exit, Report> {
+    if let Some(rule) = args.explain.as_deref().and_then(Rule::find) {
+        return Ok(check::explain(rule));
+    }
     let (output, definitions) = (args.output, args.definitions);
     let args = args.terms.of_run(args.paths);
     let config = configuration(&args)?;

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use crate::checker;
 use crate::cli::{args::LogFormat, env::variables, options::RunOptions, report::Report};
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{access::grants::Grants, change::registry::Registry, handlers::handler::Kind};
@@ -101,7 +102,7 @@ impl Read {
         let names: Vec<_> = scripts.iter().map(|it| it.name.clone()).collect();
         let grants = Arc::clone(&terms.grants);
         let attempt = Attempt::of(&scripts);
-        let host = ScriptHost::new(terms);
+        let host = ScriptHost::new(terms).inspecting(checker::inspect);
         let prepared = host.prepare(scripts).await.map_err(|it| Report::of_scripts(&it))?;
         let Prepared { handlers, lifecycle: _, scripts } = prepared;
         let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;

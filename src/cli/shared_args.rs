@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum, builder::PossibleValuesParser};
+
+use crate::checker::Rule;
 
 /// A help text that rustdoc would interpret as Markdown.
 pub(super) const OUTPUT_HELP: &str = "Output format: json for programs; default: for people";
@@ -53,4 +55,9 @@ pub struct GrantArgs {
     /// Files
     #[arg(long, value_name = "PATH", help = ALLOW_READ_HELP, value_delimiter = ',', action = ArgAction::Append)]
     pub allow_read: Vec<String>,
+}
+
+/// Accepts the names of rules of the checker.
+pub(super) fn rules() -> PossibleValuesParser {
+    PossibleValuesParser::new(Rule::ALL.map(Rule::name))
 }

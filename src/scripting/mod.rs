@@ -14,12 +14,16 @@ pub mod surface;
 mod terms;
 mod values;
 
-pub(crate) use self::script::{Load, Loaded};
+pub(crate) use self::script::{
+    Load, Loaded,
+    fingerprint::{EXPRESSION, Kind as TokenKind, TEXT_GOES_ON, Token, lex},
+    modules::{file_of as module_file, library_of as module_library},
+};
 pub use self::{
-    host::{Prepared, ScriptHost, ScriptSet},
+    host::{Inspect, Inspection, Prepared, ScriptHost, ScriptSet},
     script::Source,
-    terms::{Placement, Terms},
-    values::diagnostics::LoadError,
+    terms::{Language, Placement, Terms},
+    values::diagnostics::{Columns, LoadError},
 };
 pub use crate::scripting::script::{
     kube_calls::{KubeCall, KubeCalls, KubeTarget, kube_calls},

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use crate::logic::access::grants::Grants;
 use crate::ports::Clock;
-use crate::settings::{Sandbox, Settings};
+use crate::settings::{Sandbox, Settings, Strict};
 use crate::telemetry::Metrics;
 
 /// On which terms scripts run.
@@ -26,6 +26,8 @@ pub struct Terms {
     pub logs_prints: bool,
     /// What the time is for scripts.
     pub clock: Clock,
+    /// Which mistakes inside of functions reject a script, if they are looked for.
+    pub strict: Strict,
 }
 
 impl Terms {
@@ -41,6 +43,7 @@ impl Terms {
             environment: Arc::default(),
             logs_prints: false,
             clock: Clock::system(),
+            strict: settings.reload.strict,
         }
     }
 }
@@ -72,7 +75,7 @@ pub enum Language {
 
 impl Language {
     /// Returns the language of a script or a module of this name.
-    pub(super) fn of_file(name: &str) -> Self {
+    pub(crate) fn of_file(name: &str) -> Self {
         let is_rhai = Path::new(name).extension().is_some_and(|it| it == "rhai");
         if is_rhai { Language::Rhai } else { Language::Lua }
     }

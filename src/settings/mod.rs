@@ -269,6 +269,19 @@ pub struct Reload {
     pub retry_failed: RetryFailed,
     /// Maximum number of objects per second.
     pub retry_rate: usize,
+    /// Which mistakes inside of functions reject a script.
+    pub strict: Strict,
+}
+
+/// Which mistakes inside of functions reject a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strict {
+    /// None: names that do not exist are warnings.
+    Off,
+    /// Names that do not exist; wrong types are warnings.
+    Names,
+    /// All.
+    Types,
 }
 
 /// Which handlers that failed permanently are retried once their code has changed.
@@ -442,6 +455,6 @@ impl Default for Persistence {
 
 impl Default for Reload {
     fn default() -> Self {
-        Reload { retry_failed: RetryFailed::Errors, retry_rate: 10 }
+        Reload { retry_failed: RetryFailed::Errors, retry_rate: 10, strict: Strict::Names }
     }
 }

@@ -6,6 +6,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod checker;
 mod cli;
 mod cluster;
 mod docs;

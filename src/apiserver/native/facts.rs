@@ -151,6 +151,12 @@ pub(crate) fn definition(name: &str) -> Option<&'static Schema> {
     parsed.get_or_init(parse).as_ref()
 }
 
+/// A definition as `OpenAPI` version 2 has it, without descriptions.
+pub(crate) fn raw_definition(name: &str) -> Option<Value> {
+    let (text, _) = facts().schemas.get(name)?;
+    serde_json::from_str(text.get()).ok()
+}
+
 /// All definitions as OpenAPI v2 has them, without descriptions. Made anew by each call, for it is big.
 pub(crate) fn raw_definitions() -> Map<String, Value> {
     let all = facts().schemas.iter();

@@ -11,6 +11,7 @@ pub(crate) mod facts;
 mod image;
 pub(crate) mod kinds;
 mod lifecycle;
+mod published;
 pub(crate) mod quantity;
 mod reviews;
 mod rules;
@@ -20,6 +21,7 @@ mod tests;
 
 use serde_json::Value;
 
+pub use self::published::{BuiltInKind, built_in_definition, built_in_kinds};
 pub(crate) use self::{
     decode::{OBJECT_META, decode, decode_as, order},
     facts::{definition, raw_definitions},

@@ -46,7 +46,7 @@ pub(super) struct Findings {
 }
 
 /// Returns the files of CRDs: those of the option, or else the one next to the scripts.
-fn files(options: &RunOptions, given: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn files(options: &RunOptions, given: &[PathBuf]) -> Vec<PathBuf> {
     if !given.is_empty() {
         return given.to_vec();
     }
@@ -197,6 +197,7 @@ impl Check {
                     findings.errors.push(LoadError {
                         file,
                         line: None,
+                        columns: None,
                         source_line: None,
                         message,
                         hint,

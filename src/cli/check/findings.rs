@@ -1,7 +1,11 @@
 //! The findings about scripts: their declarations, errors and warnings.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
+use super::schemas;
+use crate::checker::{self, Finding, Knowledge, ObjectKind};
 use crate::cli::{
     options::{Note, RunOptions},
     report::Report,
@@ -29,6 +33,8 @@ pub(super) struct Findings {
     pub(super) scripts: Vec<Script>,
     pub(super) errors: Vec<LoadError>,
     pub(super) warnings: Vec<String>,
+    /// Mistakes inside of functions, those that are errors included.
+    pub(super) mistakes: Vec<Finding>,
     /// Includes the limits of each script.
     pub(super) settings: Settings,
 }
@@ -44,7 +50,11 @@ pub(super) struct Script {
 
 impl Findings {
     /// Loads the scripts.
-    pub(super) async fn of(options: &RunOptions, sources: Vec<Source>) -> Self {
+    pub(super) async fn of(
+        options: &RunOptions,
+        sources: Vec<Source>,
+        kinds: Arc<Vec<ObjectKind>>,
+    ) -> Self {
         let mut findings = Findings::empty(options);
         let terms = scripts::terms(options);
         let (mut all, mut lifecycles) = (Vec::new(), Vec::new());
@@ -69,6 +79,7 @@ impl Findings {
             });
         }
         findings.errors.extend(duplicates(&all, &sources));
+        findings.look_inside(&sources, &all, kinds);
         let names: Vec<_> = sources.iter().map(|it| it.name.as_str()).collect();
         // A script that cannot be loaded may declare any number.
         let known =
@@ -89,12 +100,56 @@ impl Findings {
         findings
     }
 
+    /// Looks for mistakes inside of functions.
+    fn look_inside(&mut self, sources: &[Source], all: &[Handler], kinds: Arc<Vec<ObjectKind>>) {
+        let is_loaded = |name: &str| {
+            let mut loaded = self.scripts.iter().filter(|it| it.handlers.is_some());
+            loaded.any(|it| it.name == name)
+        };
+        let indexes = all.iter().filter(|it| it.kind == Kind::Index);
+        let indexes = indexes.map(|it| it.id.to_string()).collect();
+        let is_complete = self.scripts.iter().all(|it| it.handlers.is_some());
+        let knowledge = Knowledge {
+            indexes: is_complete.then(|| Arc::new(indexes)),
+            kinds,
+            definitions: Some(schemas::definition),
+        };
+        let mut unchecked = Vec::new();
+        for source in sources {
+            let found = checker::check(std::slice::from_ref(source), &knowledge);
+            // The error of loading says already what is wrong.
+            unchecked.extend(found.unchecked.into_iter().filter(|_| is_loaded(&source.name)));
+            self.mistakes.extend(found.all);
+        }
+        self.mistakes.sort_by(|a, b| a.place().cmp(&b.place()));
+        self.mistakes.dedup();
+        let is_known = |it: &Finding| {
+            let same =
+                |error: &LoadError| (&error.file, error.line) == (&it.error.file, it.error.line);
+            self.errors.iter().any(same)
+        };
+        let known: Vec<bool> = self.mistakes.iter().map(is_known).collect();
+        let mut known = known.into_iter();
+        self.mistakes.retain(|_| !known.next().unwrap_or_default());
+        let strict = self.settings.reload.strict;
+        let errors = self.mistakes.iter().filter(|it| it.level().rejects(strict));
+        self.errors.extend(errors.map(|it| it.error.clone()));
+        self.warnings.extend(unchecked);
+    }
+
+    /// Returns the mistakes that are no errors.
+    pub(super) fn lesser(&self) -> impl Iterator<Item = &Finding> {
+        let strict = self.settings.reload.strict;
+        self.mistakes.iter().filter(move |it| !it.level().rejects(strict))
+    }
+
     /// Returns findings for scripts that cannot be read.
     pub(super) fn of_report(report: &Report, options: &RunOptions) -> Self {
         let mut findings = Findings::empty(options);
         findings.errors.push(LoadError {
             file: String::new(),
             line: None,
+            columns: None,
             source_line: None,
             message: report.message.clone(),
             hint: report.hint.clone(),
@@ -113,6 +168,7 @@ impl Findings {
             scripts: Vec::new(),
             errors: Vec::new(),
             warnings,
+            mistakes: Vec::new(),
             settings: options.settings.clone(),
         }
     }
@@ -120,6 +176,15 @@ impl Findings {
     /// Returns whether an operator with these scripts would start.
     pub(super) fn is_usable(&self) -> bool {
         self.errors.is_empty()
+    }
+
+    /// Returns the warnings as strings, each in one line.
+    fn all_warnings(&self) -> Vec<String> {
+        let line = |it: &Finding| {
+            let (file, line, column) = it.place();
+            format!("{file}:{line}:{column}: {}", it.error.message)
+        };
+        self.warnings.iter().cloned().chain(self.lesser().map(line)).collect()
     }
 
     /// Returns whether there are conversion handlers.
@@ -136,9 +201,18 @@ impl Findings {
             "scripts": self.scripts.iter().map(Script::to_json).collect::<Value>(),
             "limits": limits(&self.settings),
             "errors": self.errors.iter().map(of_error).collect::<Value>(),
-            "warnings": self.warnings,
+            "warnings": self.all_warnings(),
+            "mistakes": self.mistakes.iter().map(of_mistake).collect::<Value>(),
         })
     }
+}
+
+fn of_mistake(mistake: &Finding) -> Value {
+    let mut value = of_error(&mistake.error);
+    if let Value::Object(fields) = &mut value {
+        fields.insert("rule".to_owned(), mistake.rule.name().into());
+    }
+    value
 }
 
 impl Script {
@@ -204,9 +278,13 @@ fn limits(settings: &Settings) -> Map<String, Value> {
 }
 
 fn of_error(error: &LoadError) -> Value {
-    let LoadError { file, line, source_line, message, hint } = error;
+    let LoadError { file, line, columns, source_line, message, hint } = error;
     let file = (!file.is_empty()).then_some(file);
-    json!({ "file": file, "line": line, "source": source_line, "message": message, "hint": hint })
+    let (column, length) = (columns.map(|it| it.first), columns.map(|it| it.length));
+    json!({
+        "file": file, "line": line, "column": column, "length": length, "source": source_line,
+        "message": message, "hint": hint,
+    })
 }
 
 /// Returns errors for duplicate ids, also across scripts, at the second declaration.
@@ -221,6 +299,7 @@ fn duplicates(handlers: &[Handler], sources: &[Source]) -> Vec<LoadError> {
         LoadError {
             file: file.to_owned(),
             line: (line > 0).then_some(line),
+            columns: None,
             source_line: lines
                 .zip(number)
                 .and_then(|(mut it, number)| it.nth(number))

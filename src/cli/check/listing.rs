@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use anstyle::{AnsiColor, Style};
 use serde_json::{Map, Value};
 
 use super::findings::{Findings, Script, described};
@@ -25,7 +26,7 @@ pub(super) fn text(findings: &Findings) -> String {
         (findings.scripts.len(), "script", "scripts"),
         (handlers, "handler", "handlers"),
         (findings.errors.len(), "error", "errors"),
-        (findings.warnings.len(), "warning", "warnings"),
+        (findings.warnings.len() + findings.lesser().count(), "warning", "warnings"),
     ];
     let counts =
         counts.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
@@ -39,12 +40,45 @@ pub(super) fn problems(findings: &Findings) -> String {
         // Writing to a string cannot fail.
         let _fits = writeln!(text, "warning: {warning}");
     }
+    for mistake in findings.lesser() {
+        let told = mistake.error.to_string();
+        let _fits = writeln!(text, "warning: {}", told.strip_prefix("error: ").unwrap_or(&told));
+    }
     for error in &findings.errors {
         let told = error.to_string();
         // An error without a file.
         let _fits = writeln!(text, "{}", told.replacen("error: : ", "error: ", 1));
     }
     text
+}
+
+/// Adds colors for a terminal.
+pub(super) fn colored(text: &str) -> String {
+    const TITLES: [(&str, AnsiColor); 3] =
+        [("error:", AnsiColor::Red), ("warning:", AnsiColor::Yellow), ("hint:", AnsiColor::Cyan)];
+    let mut colored = String::new();
+    let mut color = AnsiColor::Red;
+    for line in text.lines() {
+        let title = TITLES.iter().find(|(title, _)| line.starts_with(title));
+        let marks = line.find('^').filter(|at| line.get(..*at).is_some_and(is_gutter));
+        let (start, end) = if let Some((title, its)) = title {
+            color = *its;
+            (0, title.len())
+        } else {
+            (marks.unwrap_or(line.len()), line.len())
+        };
+        let part = |from: usize, to: usize| line.get(from..to).unwrap_or_default();
+        let style = if start == end { Style::new() } else { color.on_default().bold() };
+        let (before, inside, after) = (part(0, start), part(start, end), part(end, line.len()));
+        // Writing to a string cannot fail.
+        let _fits = writeln!(colored, "{before}{style}{inside}{style:#}{after}");
+    }
+    colored
+}
+
+/// Whether marks follow this.
+fn is_gutter(text: &str) -> bool {
+    text.trim_end().trim_start() == "|"
 }
 
 /// Adds the permissions of the scripts, only once if they are the same for all.
@@ -171,4 +205,16 @@ fn criterion(value: &Value) -> Option<String> {
     }
     let present = value.get("present").and_then(Value::as_bool)?;
     Some(if present { "present" } else { "absent" }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::colored;
+
+    #[test]
+    fn titles_and_marks_are_colored() {
+        let text = "error: a.lua:1:3: no\n  |\n1 | x ^ y\n  |   ^\nhint: b\n";
+        let expected = "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m a.lua:1:3: no\n  |\n1 | x ^ y\n  |   \u{1b}[1m\u{1b}[31m^\u{1b}[0m\n\u{1b}[1m\u{1b}[36mhint:\u{1b}[0m b\n";
+        assert_eq!(colored(text), expected);
+    }
 }

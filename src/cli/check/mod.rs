@@ -7,18 +7,37 @@ mod conversions;
 mod findings;
 mod listing;
 mod samples;
+mod schemas;
 
-use std::{io::Write as _, path::PathBuf};
+use std::{io::Write as _, path::PathBuf, sync::Arc};
 
 use rustix::{io::dup, stdio::dup2_stdout};
 
 use self::findings::Findings;
+use crate::checker::{Level, Rule};
 use crate::cli::{
     args::OutputFormat,
+    env::variable,
+    logging,
     options::RunOptions,
     report::{Exit, Report},
     scripts::Read,
 };
+
+/// Explains a rule.
+pub(super) fn explain(rule: Rule) -> Exit {
+    let level = match rule.level() {
+        Level::Name => "an unknown name: rejects the script, unless reload.strict is off",
+        Level::Type => "a warning; rejects the script if reload.strict is types",
+    };
+    let (name, doc) = (rule.name(), rule.doc());
+    let text = format!(
+        "{name}: {level}\n\n{doc}\n\nTo allow it in one line: `-- kopf: allow({name})` in Lua, `// kopf: allow({name})` in Rhai, at the end of the line or in the line before.\n"
+    );
+    // A closed stdout is ignored.
+    let _closed = std::io::stdout().write_all(text.as_bytes());
+    Exit::Success
+}
 
 /// Checks the scripts. Prints the findings, also if the scripts cannot be used.
 pub(super) fn run(
@@ -40,7 +59,10 @@ pub(super) fn run(
     // A closed stdout is ignored.
     let _closed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if output == OutputFormat::Text {
-        let _closed = std::io::stderr().write_all(listing::problems(&findings).as_bytes());
+        let problems = listing::problems(&findings);
+        let problems =
+            if logging::colors_stderr(&variable) { listing::colored(&problems) } else { problems };
+        let _closed = std::io::stderr().write_all(problems.as_bytes());
     }
     Ok(if findings.is_usable() { Exit::Success } else { Exit::Failure })
 }
@@ -61,7 +83,8 @@ fn check_scripts(
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let findings = runtime.block_on(async {
-        let mut findings = Findings::of(options, read.scripts.clone()).await;
+        let kinds = Arc::new(schemas::kinds(options, definitions)?);
+        let mut findings = Findings::of(options, read.scripts.clone(), kinds).await;
         if findings.is_usable() && findings.converts() {
             let found = conversions::check(options, read.scripts, definitions).await?;
             findings.errors.extend(found.errors);

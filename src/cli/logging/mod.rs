@@ -26,7 +26,11 @@ use tracing_subscriber::{
     util::{SubscriberInitExt as _, TryInitError},
 };
 
-use crate::cli::{args::LogFormat, environment::Lookup, options::LogOptions};
+use crate::cli::{
+    args::{ColorWhen, LogFormat},
+    environment::Lookup,
+    options::LogOptions,
+};
 use crate::logic::object::ObjectRef;
 use crate::ports::Clock;
 use crate::telemetry::{LogControl, LogLevels};
@@ -88,6 +92,12 @@ impl Drop for Log {
         self.1.write_all(&ended);
         self.0.flush();
     }
+}
+
+/// Whether texts on stderr have colors: environment variables and the terminal decide.
+pub fn colors_stderr(lookup: Lookup<'_>) -> bool {
+    let is_terminal = io::stderr().is_terminal();
+    color::decide(ColorWhen::Auto, lookup, is_terminal) == ColorWhen::Always
 }
 
 /// Starts logging to stderr, for the whole process. Environment variables decide about colors.

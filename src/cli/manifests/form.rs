@@ -13,7 +13,10 @@ pub struct FormArgs {
     /// Write a Helm chart to this directory, instead of printing; the release sets the namespace
     #[arg(long, value_name = "DIR", conflicts_with = "namespace")]
     pub helm: Option<PathBuf>,
-    /// Add a PodMonitor, with which the Prometheus Operator collects the metrics
-    #[arg(long)]
+    /// Add a `PodMonitor`.
+    #[arg(
+        long,
+        help = "Add a PodMonitor, with which the Prometheus Operator collects the metrics"
+    )]
     pub pod_monitor: bool,
 }

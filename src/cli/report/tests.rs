@@ -10,6 +10,7 @@ fn broken(file: &str) -> LoadError {
     LoadError {
         file: file.into(),
         line: Some(12),
+        columns: None,
         source_line: Some("local x = = 1".into()),
         message: "unexpected symbol near '='".into(),
         hint: Some("one '=' assigns".into()),

@@ -372,6 +372,11 @@ pub const TABLE: &[Setting] = &[
         reload.retry_rate,
         "Maximum number of objects per second on which `reload.retry_failed` starts."
     ),
+    limit!(
+        reload.strict,
+        Plain::from_json,
+        "Which mistakes inside of functions reject a script, at the start and at a reload: `\"names\"`: names that do not exist; `\"types\"`: also wrong arguments and types, which are warnings otherwise; `\"off\"`: none, all are warnings."
+    ),
 ];
 
 const KIB: usize = 1 << 10;

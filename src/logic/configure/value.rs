@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Shape;
 use crate::logic::text::duration;
-use crate::settings::{RetryFailed, Selectors};
+use crate::settings::{RetryFailed, Selectors, Strict};
 
 /// A type of settings, as users see it.
 pub(super) trait Plain: Sized {
@@ -172,6 +172,30 @@ impl Plain for RetryFailed {
             | Value::Number(_)
             | Value::Array(_)
             | Value::Object(_) => Err(unfit::<Self>(value)),
+        }
+    }
+}
+
+impl Plain for Strict {
+    const TAKES: &'static str = "\"off\", \"names\" or \"types\"";
+    const SHAPE: Shape = Shape::Text;
+
+    fn to_json(&self) -> Value {
+        match self {
+            Strict::Off => "off".into(),
+            Strict::Names => "names".into(),
+            Strict::Types => "types".into(),
+        }
+    }
+
+    fn from_json(value: &Value) -> Result<Self, String> {
+        match value.as_str() {
+            Some("off") => Ok(Strict::Off),
+            Some("names") => Ok(Strict::Names),
+            Some("types") => Ok(Strict::Types),
+            // YAML reads `off` as a boolean.
+            None if *value == Value::Bool(false) => Ok(Strict::Off),
+            Some(_) | None => Err(unfit::<Self>(value)),
         }
     }
 }

@@ -14,8 +14,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         return None;
     }
     let wanted = name.to_lowercase();
-    // An error in a third of the letters is a typing error; more make a different name.
-    let most = (wanted.chars().count() / 3).clamp(1, 2);
+    let most = errors_max(name);
     let begins_alike = |it: &str| {
         let alike = wanted.chars().zip(it.chars()).take_while(|(a, b)| a == b);
         alike.count() >= STEM
@@ -25,6 +24,17 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         *errors <= most || (*errors == 3 && begins_alike(&it.to_lowercase()))
     });
     near.min_by_key(|(errors, _)| *errors).map(|(_, it)| it)
+}
+
+/// Returns how many typing errors make a name another one. An error in a third of the letters is a typing error; more make a
+/// different name.
+pub fn errors_max(name: &str) -> usize {
+    (name.chars().count() / 3).clamp(1, 2)
+}
+
+/// Returns how many typing errors are between two names. Ignores case.
+pub fn errors(name: &str, other: &str) -> usize {
+    strsim::damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! next as it is. Nobody ends a script: it goes with the last reference to one of its functions (`routes.rs`).
 
 mod codes;
+mod inspection;
 mod prepare;
 mod routes;
 
@@ -12,8 +13,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-pub use self::prepare::{Prepared, ScriptSet};
 use self::routes::{Home, Routes};
+pub use self::{
+    inspection::{Inspect, Inspection},
+    prepare::{Prepared, ScriptSet},
+};
 use super::{LoadError, Source, Terms};
 use crate::call::{Invocation, Scripts};
 use crate::logic::{
@@ -32,6 +36,7 @@ use crate::settings::Settings;
 /// Loads scripts, and calls their functions as long as anybody has these.
 pub struct ScriptHost {
     terms: Terms,
+    inspect: Option<Inspect>,
     routes: Arc<Routes>,
     /// The generation that runs.
     taken: Mutex<ScriptSet>,
@@ -40,7 +45,14 @@ pub struct ScriptHost {
 impl ScriptHost {
     /// Without any script.
     pub fn new(terms: impl Into<Terms>) -> Self {
-        ScriptHost { terms: terms.into(), routes: Arc::default(), taken: Mutex::default() }
+        let (terms, routes, taken) = (terms.into(), Arc::default(), Mutex::default());
+        ScriptHost { terms, inspect: None, routes, taken }
+    }
+
+    /// Checks scripts after they were loaded, and rejects those with mistakes.
+    #[must_use]
+    pub fn inspecting(self, inspect: Inspect) -> Self {
+        ScriptHost { inspect: Some(inspect), ..self }
     }
 
     /// Loads scripts and takes them at once, for whoever has but one generation: gives what they declare, or all errors.
@@ -65,7 +77,7 @@ impl ScriptHost {
     /// With [`super::Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
     pub async fn prepare(&self, sources: Vec<Source>) -> Result<Prepared, Vec<LoadError>> {
         let present = self.taken.lock().clone();
-        prepare::prepare(&self.routes, &self.terms, &present, sources).await
+        prepare::prepare(&self.routes, &self.terms, (&present, self.inspect), sources).await
     }
 
     /// From now on this is the present generation. The one before goes as soon as nobody has its functions.

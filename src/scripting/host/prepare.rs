@@ -15,6 +15,7 @@ use tokio::time;
 
 use super::{
     codes,
+    inspection::{self, Inspect},
     routes::{Home, Routes},
 };
 use crate::logic::handlers::{
@@ -121,7 +122,7 @@ fn sha256(text: &str) -> String {
 pub(super) async fn prepare(
     routes: &Arc<Routes>,
     terms: &Terms,
-    present: &ScriptSet,
+    (present, inspect): (&ScriptSet, Option<Inspect>),
     sources: Vec<Source>,
 ) -> Result<Prepared, Vec<LoadError>> {
     let width = match terms.placement {
@@ -132,11 +133,14 @@ pub(super) async fn prepare(
     let steps = sources.into_iter().map(|source| step(routes, terms, present, source));
     let steps: Vec<_> = stream::iter(steps).buffered(width).collect().await;
     let (mut scripts, mut handlers, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-    let mut lifecycle = None;
+    let (mut lifecycle, mut loaded) = (None, Vec::new());
     for step in steps {
         let (script, is_told) = match step {
             Ok(Step::Kept(script)) => (script, true),
-            Ok(Step::Loaded(script)) => (script, false),
+            Ok(Step::Loaded(script)) => {
+                loaded.push(script.home.source().clone());
+                (script, false)
+            }
             Err(error) => {
                 errors.push(error);
                 continue;
@@ -148,11 +152,11 @@ pub(super) async fn prepare(
         }
         scripts.push(script);
     }
-    if errors.is_empty() {
-        Ok(Prepared { handlers, lifecycle, scripts: ScriptSet(scripts) })
-    } else {
-        Err(errors)
+    if !errors.is_empty() {
+        return Err(errors);
     }
+    inspection::inspect(inspect, terms, loaded, &handlers).await?;
+    Ok(Prepared { handlers, lifecycle, scripts: ScriptSet(scripts) })
 }
 
 async fn step(

@@ -169,6 +169,7 @@ async fn load(
         Err(LoadError {
             file: script.source.name.clone(),
             line: None,
+            columns: None,
             source_line: None,
             message: "the host failed while it loaded the script".into(),
             hint: None,

@@ -63,6 +63,7 @@ pub(crate) fn load(
         let failed = |message: String| LoadError {
             file: source.name.clone(),
             line: None,
+            columns: None,
             source_line: None,
             message,
             hint: None,

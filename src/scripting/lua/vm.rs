@@ -83,6 +83,7 @@ impl Vm {
         let vm = Vm::new(script, stuck).map(Rc::new).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
+            columns: None,
             source_line: None,
             message: format!("the Lua VM cannot be made: {error}"),
             hint: None,

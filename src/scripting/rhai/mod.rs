@@ -76,7 +76,14 @@ pub(crate) fn load(
         let loaded = runner.run(move || script::load(id, &of_load.0, &of_load.1)).await;
         let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
-            Err(LoadError { file, line: None, source_line: None, message, hint: None })
+            Err(LoadError {
+                file,
+                line: None,
+                columns: None,
+                source_line: None,
+                message,
+                hint: None,
+            })
         })?;
         let runner = Arc::new(runner);
         let vm = Vm::new(id, (source, terms), Arc::clone(&runner), (script, &handlers));

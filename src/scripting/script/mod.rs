@@ -34,7 +34,7 @@ impl Source {
     /// Returns an error about the script as a whole.
     pub(super) fn error(&self, message: impl Into<String>) -> LoadError {
         let (file, message) = (self.name.clone(), message.into());
-        LoadError { file, line: None, source_line: None, message, hint: None }
+        LoadError { file, line: None, columns: None, source_line: None, message, hint: None }
     }
 }
 

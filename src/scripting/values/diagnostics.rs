@@ -22,6 +22,15 @@ pub(crate) fn excerpt(line: &str, column: usize) -> String {
     format!("{before}{shown}{after}")
 }
 
+/// A part of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// The first character, from 1.
+    pub first: u32,
+    /// How many characters.
+    pub length: u32,
+}
+
 /// A script that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadError {
@@ -29,12 +38,31 @@ pub struct LoadError {
     pub file: String,
     /// The line in it, from 1.
     pub line: Option<u32>,
+    /// Which part of the line it is about; `None`: the whole line.
+    pub columns: Option<Columns>,
     /// The text of that line.
     pub source_line: Option<String>,
     /// What is wrong.
     pub message: String,
     /// What to do next, if we know.
     pub hint: Option<String>,
+}
+
+/// Returns a line as it is shown, where the marks below it begin, and how many there are. A tab would shift the marks.
+fn marked(source: &str, columns: Option<Columns>) -> (String, usize, usize) {
+    const TAB: &str = "    ";
+    let size = |it: u32| usize::try_from(it).unwrap_or(usize::MAX);
+    if let Some(columns) = columns
+        && source.chars().count() <= LINE_CHARS_MAX
+    {
+        let before = source.chars().take(size(columns.first).saturating_sub(1));
+        let indent = before.map(|it| if it == '\t' { TAB.len() } else { 1 }).sum();
+        return (source.trim_end().replace('\t', TAB), indent, size(columns.length));
+    }
+    let source = excerpt(source, columns.map_or(0, |it| size(it.first))).replace('\t', TAB);
+    let indent = source.len() - source.trim_start().len();
+    let marks = source.trim_start().chars().count();
+    (source, indent, marks)
 }
 
 impl fmt::Display for LoadError {
@@ -50,14 +78,15 @@ impl fmt::Display for LoadError {
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
+        if let Some(columns) = self.line.and(self.columns) {
+            write!(f, ":{}", columns.first)?;
+        }
         write!(f, ": {}", self.message)?;
         if let Some((line, source)) = self.line.zip(self.source_line.as_deref()) {
-            // A tab would shift the marks.
-            let source = excerpt(source, 0).replace('\t', "    ");
             let number = line.to_string();
             let gutter = " ".repeat(number.len());
-            let indent = source.len() - source.trim_start().len();
-            let marks = "^".repeat(source.trim_start().chars().count());
+            let (source, indent, marks) = marked(source, self.columns);
+            let marks = "^".repeat(marks);
             write!(f, "\n{gutter} |\n{number} | {source}\n{gutter} | {:indent$}{marks}", "")?;
         }
         if let Some(hint) = &self.hint {
@@ -85,6 +114,7 @@ mod tests {
         let error = LoadError {
             file: "x.lua".into(),
             line: Some(1),
+            columns: None,
             source_line: Some("x".repeat(7 << 20)),
             message: "no".into(),
             hint: None,

@@ -251,6 +251,7 @@ impl ScriptError {
         LoadError {
             file: self.position.as_ref().map_or_else(|| file.to_owned(), |it| it.file.clone()),
             line: self.position.map(|it| it.line),
+            columns: None,
             source_line,
             message: self.message,
             hint,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::content::Map;
+use crate::checker;
 use crate::logic::{admission::guard::Guarded, change::registry::Registry, object::Object};
 use crate::ports::{BoxFuture, ScriptGuard};
 use crate::scripting::{ScriptHost, Terms};
@@ -33,7 +34,7 @@ impl ScriptGuard for MapGuard {
             }
             let sources = map.sources().map_err(|it| it.to_string())?;
             // Dropped at the end: nothing of it runs.
-            let host = ScriptHost::new(self.terms.clone());
+            let host = ScriptHost::new(self.terms.clone()).inspecting(checker::inspect);
             let prepared = host.prepare(sources).await.map_err(|errors| {
                 let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 texts.join("")

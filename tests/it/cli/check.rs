@@ -54,11 +54,11 @@ impl Directory {
         fs::read_to_string(self.0.join(name)).expect("a file")
     }
 
-    fn check(&self, args: &[&str]) -> (i32, String, String) {
+    pub(super) fn check(&self, args: &[&str]) -> (i32, String, String) {
         self.kopf(&[&["check"], args].concat(), &[])
     }
 
-    fn json(&self, args: &[&str]) -> (i32, Value) {
+    pub(super) fn json(&self, args: &[&str]) -> (i32, Value) {
         let (code, stdout, stderr) = self.check(&[args, &["--output=json"]].concat());
         let answer = serde_json::from_str(&stdout);
         (code, answer.unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}")))
@@ -71,7 +71,7 @@ impl Drop for Directory {
     }
 }
 
-fn is(actual: &str, expected: &Expect) {
+pub(super) fn is(actual: &str, expected: &Expect) {
     expected.assert_eq(actual);
 }
 
@@ -206,6 +206,8 @@ fn all_mistakes_are_told() {
         json!([{
             "file": "a.lua",
             "line": 1,
+            "column": null,
+            "length": null,
             "source": "kopf.on_create('kex', {retrys = 3}, print)",
             "message": "on_create has no option `retrys`",
             "hint": "did you mean `retries`?",

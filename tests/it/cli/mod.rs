@@ -3,6 +3,7 @@
 mod check;
 mod docs;
 mod init;
+mod inside;
 mod install;
 mod log;
 mod permissions;

@@ -73,6 +73,7 @@ fn by_type(setting: &Setting) -> (Value, Value, Value) {
             (json!(other), json!(other), json!(7))
         }
         "true, false or \"all\"" => (json!("all"), json!("all"), json!(7)),
+        "\"off\", \"names\" or \"types\"" => (json!("types"), json!("types"), json!("never")),
         "a string" => (json!("some-text"), json!("some-text"), json!(["x"])),
         "an integer" => (json!(-7), json!(-7), json!(1.5)),
         "a non-negative integer" | "a positive integer" => (json!(7), json!(7), json!(-7)),

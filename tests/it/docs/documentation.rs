@@ -24,7 +24,7 @@ use kopf::{
 pub(crate) struct Block {
     /// `docs/errors.md:12`
     pub place: String,
-    language: String,
+    pub language: String,
     /// What is in it.
     pub text: String,
 }

@@ -153,3 +153,117 @@ async fn a_configmap_is_edited_through_the_api() {
     assert_eq!(edit_in(&after, "second"), Some(2));
     operator.stop().await.assert_code(0);
 }
+
+/// How many objects an edit would touch.
+const TOUCHED: usize = 100;
+
+/// A script with a typing error inside of a function that is called for all objects, or without it.
+fn marking(field: &str) -> String {
+    let event = format!(
+        "kopf.on_event('kopfexamples', {{ id = 'mark' }}, function(ctx)\n    \
+             if not ctx.status.mark then ctx.patch.{field}.mark = 'set' end\n\
+         end)\n"
+    );
+    format!("{}{event}", script(1))
+}
+
+/// The resource versions of all objects, by kubectl.
+async fn versions(namespace: &Namespace) -> Vec<String> {
+    let path = "jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion}{'\\n'}{end}";
+    let told = namespace.kubectl(&["get", "kopfexamples", "-o", path]).await;
+    told.lines().map(str::to_owned).collect()
+}
+
+/// Many objects are handled; an edit with a typing error touches none of them, the edit without it all.
+async fn refuses_a_typing_error(
+    namespace: &Namespace,
+    operator: Operator,
+    save: impl AsyncFn(&str),
+) {
+    operator.until_says("Starting the watch-stream for kopfexamples").await;
+    let names: Vec<String> = (0..TOUCHED).map(|it| format!("object-{it}")).collect();
+    let all: Vec<Value> = names.iter().map(|name| object(name)).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": all}).to_string();
+    namespace.try_kubectl(&["create", "-f", "-"], &list).await.expect("created");
+    let is_complete = |it: &Value| is_settled(it) && edit_in(it, "second").is_some();
+    for name in &names {
+        namespace.until_object(name, "it is handled", is_complete).await;
+    }
+    let before = versions(namespace).await;
+    assert_eq!(before.len(), TOUCHED);
+    save(&marking("staus")).await;
+    operator.until_says("there is no ctx.patch.staus").await;
+    operator.until_says("add the comment `-- kopf: allow(unknown-member)`").await;
+    assert_eq!(versions(namespace).await, before);
+    // The handler that the edit adds would be called at once, as that of the next edit is.
+    save(&marking("status")).await;
+    operator.until_says("generation 2,").await;
+    let is_marked = |it: &Value| it.pointer("/status/mark") == Some(&json!("set"));
+    for name in &names {
+        namespace.until_object(name, "it is marked", is_marked).await;
+    }
+    let ended = operator.stop().await;
+    ended.assert_code(0);
+    assert!(!ended.output.contains("inconsistencies"), "{}", ended.output);
+    ended.assert_count("rejected; generation 1 keeps running", 1);
+}
+
+#[tokio::test]
+async fn a_typing_error_in_a_file_is_refused_before_an_object_is_touched() {
+    let Some(namespace) = Namespace::for_test("reload-typo").await else { return };
+    let directory = Directory::new(&namespace);
+    directory.save(&script(1));
+    let operator = start(&namespace, &directory.script());
+    refuses_a_typing_error(&namespace, operator, async |text| directory.save(text)).await;
+}
+
+#[tokio::test]
+async fn a_typing_error_in_a_mounted_configmap_is_refused_before_an_object_is_touched() {
+    let Some(namespace) = Namespace::for_test("reload-typo-mount").await else { return };
+    let directory = Directory::new(&namespace);
+    let volume = directory.0.join("volume");
+    fs::create_dir_all(&volume).expect("a directory");
+    let version = std::cell::Cell::new(0);
+    // As the kubelet does it: a new directory, and one symlink that turns to it.
+    let mount = |text: &str| {
+        version.set(version.get() + 1);
+        let name = format!("..v{}", version.get());
+        fs::create_dir_all(volume.join(&name)).expect("a directory");
+        fs::write(volume.join(&name).join("handlers.lua"), text).expect("the text is written");
+        std::os::unix::fs::symlink(&name, volume.join("..data_tmp")).expect("a symlink");
+        fs::rename(volume.join("..data_tmp"), volume.join("..data")).expect("a symlink");
+    };
+    mount(&script(1));
+    std::os::unix::fs::symlink("..data/handlers.lua", volume.join("handlers.lua"))
+        .expect("a symlink");
+    let operator = start(&namespace, &volume);
+    refuses_a_typing_error(&namespace, operator, async |text| mount(text)).await;
+}
+
+#[tokio::test]
+async fn a_typing_error_in_a_configmap_is_refused_before_an_object_is_touched() {
+    let Some(namespace) = Namespace::for_test("reload-typo-map").await else { return };
+    let apply = async |text: &str| {
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "scripts"},
+            "data": {"handlers.lua": text},
+        });
+        namespace.try_kubectl(&["apply", "-f", "-"], &map.to_string()).await.expect("applied");
+    };
+    apply(&script(1)).await;
+    let place = format!("{}/scripts", namespace.name);
+    let args = ["--standalone", "--verbose", "--from-configmap", &place, "-n", &namespace.name];
+    let operator = Operator::start(&mut super::operator::kopf(&namespace.kubeconfig(), &args));
+    refuses_a_typing_error(&namespace, operator, apply).await;
+}
+
+#[tokio::test]
+async fn a_typing_error_at_the_start_ends_the_operator() {
+    let Some(namespace) = Namespace::for_test("start-typo").await else { return };
+    let directory = Directory::new(&namespace);
+    directory.save(&marking("staus"));
+    let operator = start(&namespace, &directory.script());
+    let ended = operator.ended().await;
+    ended.assert_code(1);
+    assert!(ended.output.contains(":6:43: there is no ctx.patch.staus"), "{}", ended.output);
+}

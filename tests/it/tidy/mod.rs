@@ -27,6 +27,7 @@ const LAYERS: &[&str] = &[
     "reactor",
     "cluster",
     "scripting",
+    "checker",
     "sources",
     "webhooks",
     "testing",

@@ -25,10 +25,8 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-pub(in crate::scripting) use self::{
-    declaration::Part,
-    scan::{Kind, Token},
-};
+pub(in crate::scripting) use self::declaration::Part;
+pub(crate) use self::scan::{EXPRESSION, Kind, TEXT_GOES_ON, Token};
 use self::{
     facts::{Facts, Mention},
     statements::Statement,
@@ -268,7 +266,7 @@ pub(in crate::scripting) fn tokens(language: Language, text: &str) -> Option<usi
 }
 
 /// The words and symbols of a text; `None` if it is not understood.
-pub(in crate::scripting) fn lex(language: Language, text: &str) -> Option<Vec<Token<'_>>> {
+pub(crate) fn lex(language: Language, text: &str) -> Option<Vec<Token<'_>>> {
     match language {
         Language::Lua => lua::lex(text),
         Language::Rhai => rhai::lex(text),

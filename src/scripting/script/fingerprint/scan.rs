@@ -2,7 +2,7 @@
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::scripting) enum Kind {
+pub(crate) enum Kind {
     Name,
     Keyword,
     Number,
@@ -13,28 +13,30 @@ pub(in crate::scripting) enum Kind {
 
 /// A token. Comments and white space are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scripting) struct Token<'a> {
-    pub(in crate::scripting) kind: Kind,
-    pub(in crate::scripting) text: &'a str,
-    /// Where it begins, from 1.
-    pub(in crate::scripting) line: u32,
+pub(crate) struct Token<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) text: &'a str,
+    /// Where it begins: the offset in bytes.
+    pub(crate) at: usize,
+    /// The line where it begins, from 1.
+    pub(crate) line: u32,
     /// Where it ends: strings can be long.
-    pub(in crate::scripting) last_line: u32,
+    pub(crate) last_line: u32,
 }
 
 /// Opens an expression inside a string; closed by [`TEXT_GOES_ON`].
-pub(super) const EXPRESSION: &str = "${";
+pub(crate) const EXPRESSION: &str = "${";
 /// Closes an expression inside a string: another part of the string follows.
-pub(super) const TEXT_GOES_ON: &str = "}$";
+pub(crate) const TEXT_GOES_ON: &str = "}$";
 
 impl Token<'_> {
     /// Whether it is this symbol or this keyword.
-    pub(in crate::scripting) fn is(&self, text: &str) -> bool {
+    pub(crate) fn is(&self, text: &str) -> bool {
         matches!(self.kind, Kind::Symbol | Kind::Keyword) && self.text == text
     }
 
     /// Whether it is one of these symbols or keywords.
-    pub(in crate::scripting) fn is_one_of(&self, texts: &[&str]) -> bool {
+    pub(crate) fn is_one_of(&self, texts: &[&str]) -> bool {
         texts.iter().any(|it| self.is(it))
     }
 }
@@ -131,12 +133,18 @@ impl<'a> Scanner<'a> {
     /// Everything since then is one token.
     pub(super) fn push(&mut self, kind: Kind, since: Mark) {
         let text = self.text.get(since.at..self.at).unwrap_or_default();
-        self.tokens.push(Token { kind, text, line: since.line, last_line: self.line });
+        self.tokens.push(Token {
+            kind,
+            text,
+            at: since.at,
+            line: since.line,
+            last_line: self.line,
+        });
     }
 
     fn push_symbol(&mut self, text: &'static str) {
-        let line = self.line;
-        self.tokens.push(Token { kind: Kind::Symbol, text, line, last_line: line });
+        let (at, line) = (self.at, self.line);
+        self.tokens.push(Token { kind: Kind::Symbol, text, at, line, last_line: line });
     }
 
     /// A name or a keyword.

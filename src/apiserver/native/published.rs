@@ -1,0 +1,43 @@
+//! The kinds that are compiled into Kubernetes, for those who check what is written about their objects.
+
+use serde_json::Value;
+
+use super::{facts, kinds::definition_name};
+
+/// A kind that Kubernetes serves without a CRD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltInKind {
+    /// Empty for the core group.
+    pub group: &'static str,
+    /// The preferred version.
+    pub version: &'static str,
+    /// Such as `Pod`.
+    pub kind: &'static str,
+    /// Such as `pods`.
+    pub plural: &'static str,
+    /// Such as `po`.
+    pub short_names: &'static [&'static str],
+    /// The name of the schema of its objects.
+    pub definition: String,
+}
+
+/// Returns all of them.
+pub fn built_in_kinds() -> Vec<BuiltInKind> {
+    let of = |served: &'static facts::Served| {
+        let version = *served.versions.first()?;
+        Some(BuiltInKind {
+            group: served.group,
+            version,
+            kind: served.kind,
+            plural: served.plural,
+            short_names: &served.short,
+            definition: definition_name(served.group, version, served.kind),
+        })
+    };
+    facts::resources().iter().filter_map(of).collect()
+}
+
+/// Returns a schema, as `OpenAPI` version 2 has it, by its name, such as `io.k8s.api.core.v1.PodSpec`.
+pub fn built_in_definition(name: &str) -> Option<Value> {
+    facts::raw_definition(name)
+}

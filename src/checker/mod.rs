@@ -1,0 +1,198 @@
+//! Looks for mistakes inside of functions: names that do not exist, wrong arguments, literals of the wrong type.
+//!
+//! Scripts are loaded before they are checked, so their syntax is known to be right. The checker reads their texts, with a parser for
+//! each language and one tree for both, and compares the names with the tables of the surface. It calls nothing and changes nothing.
+//! Scripts are untrusted: the size of a text, the depth of its nesting and the steps of the checker are bounded.
+
+mod finding;
+mod infer;
+mod known;
+mod parse;
+mod rules;
+mod schemas;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod types;
+
+use std::{collections::BTreeSet, sync::Arc, thread};
+
+pub use self::{
+    finding::Finding,
+    rules::{Level, Rule},
+    schemas::{Definitions, Knowledge, ObjectKind},
+};
+use self::{
+    infer::{Exports, Facts, Program, Text, TooLong},
+    parse::Unparsed,
+};
+use crate::scripting::{Inspection, Language, LoadError, Source, shown_module};
+
+/// How the log names the checker.
+const TARGET: &str = "kopf.scripts";
+
+/// Larger texts are not checked. No script is larger.
+const BYTES_MAX: usize = 1 << 20;
+/// The stack of the thread that checks: trees are as deep as their texts.
+const STACK: usize = 64 << 20;
+
+/// What was found in scripts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Sorted by place.
+    pub all: Vec<Finding>,
+    /// Which texts were not checked, and why.
+    pub unchecked: Vec<String>,
+}
+
+impl Findings {
+    /// Returns those of a level.
+    pub fn of(&self, level: Level) -> impl Iterator<Item = &Finding> {
+        self.all.iter().filter(move |it| it.level() == level)
+    }
+}
+
+/// Decides whether scripts are loaded: the errors that reject them; the other findings are logged as warnings.
+pub fn inspect(inspection: &Inspection) -> Result<(), Vec<LoadError>> {
+    let indexes = Some(Arc::new(inspection.indexes.clone()));
+    let knowledge = Knowledge { indexes, ..Knowledge::default() };
+    let findings = check(&inspection.sources, &knowledge);
+    for text in &findings.unchecked {
+        tracing::warn!(target: TARGET, "{text}");
+    }
+    let (errors, warnings): (Vec<Finding>, Vec<Finding>) =
+        findings.all.into_iter().partition(|it| it.level().rejects(inspection.strict));
+    for warning in &warnings {
+        let told = warning.error.to_string();
+        let told = told.strip_prefix("error: ").unwrap_or(&told);
+        tracing::warn!(target: TARGET, "{told}");
+    }
+    if errors.is_empty() { Ok(()) } else { Err(with_way_out(errors)) }
+}
+
+/// Returns the errors; the last one says how to load the script anyway.
+fn with_way_out(findings: Vec<Finding>) -> Vec<LoadError> {
+    let rules: BTreeSet<&str> = findings.iter().map(|it| it.rule.name()).collect();
+    let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
+    let mut errors: Vec<LoadError> = findings.into_iter().map(|it| it.error).collect();
+    if let Some(last) = errors.last_mut() {
+        let is_rhai = Language::of_file(&last.file) == Language::Rhai;
+        let comment = if is_rhai { "//" } else { "--" };
+        let way = format!(
+            "to load it anyway, add the comment `{comment} kopf: allow({rules})` to the line, or set reload.strict to off"
+        );
+        last.hint = Some(match last.hint.take() {
+            Some(hint) => format!("{hint}\nhint: {way}"),
+            None => way,
+        });
+    }
+    errors
+}
+
+/// Checks scripts that were loaded, with the modules that they have loaded.
+pub fn check(sources: &[Source], knowledge: &Knowledge) -> Findings {
+    let work = || {
+        let mut findings = Findings::default();
+        for source in sources {
+            of_source(source, knowledge, &mut findings);
+        }
+        findings
+    };
+    let mut findings = thread::scope(|scope| {
+        let thread = thread::Builder::new().name("kopf-check".into()).stack_size(STACK);
+        match thread.spawn_scoped(scope, work) {
+            Ok(thread) => thread.join().unwrap_or_else(|_panic| unchecked("the checker failed")),
+            Err(error) => unchecked(&format!("no thread for the checker: {error}")),
+        }
+    });
+    findings.all.sort_by(|a, b| a.place().cmp(&b.place()));
+    findings.all.dedup();
+    findings.unchecked.sort();
+    findings.unchecked.dedup();
+    findings
+}
+
+fn unchecked(why: &str) -> Findings {
+    Findings { all: Vec::new(), unchecked: vec![format!("The scripts are not checked: {why}.")] }
+}
+
+/// The texts of a script: itself and its modules.
+struct Texts {
+    shown: String,
+    file: String,
+    text: Arc<str>,
+}
+
+fn of_source(source: &Source, knowledge: &Knowledge, findings: &mut Findings) {
+    let language = Language::of_file(&source.name);
+    let own = Texts {
+        shown: source.name.clone(),
+        file: String::new(),
+        text: source.text.as_str().into(),
+    };
+    let modules = source.modules.texts().into_iter().map(|(file, text)| Texts {
+        shown: shown_module(&source.name, &file),
+        file: file.display().to_string(),
+        text,
+    });
+    let texts: Vec<Texts> = std::iter::once(own).chain(modules).collect();
+    let mut parsed = Vec::new();
+    for text in &texts {
+        match parsed_text(text, language) {
+            Ok(tree) => parsed.push((text, tree)),
+            Err(why) => {
+                findings.unchecked.push(format!("{} is not checked: {why}.", text.shown));
+                // Nothing is known about what it defines.
+                return;
+            }
+        }
+    }
+    match of_texts(&parsed, knowledge) {
+        Ok(found) => findings.all.extend(found),
+        Err(TooLong) => findings
+            .unchecked
+            .push(format!("{} is not checked: it takes too many steps.", source.name)),
+    }
+}
+
+fn parsed_text(text: &Texts, language: Language) -> Result<Text<'_>, String> {
+    if text.text.len() > BYTES_MAX {
+        return Err(format!("it is larger than {} MiB", BYTES_MAX >> 20));
+    }
+    match parse::parse(language, &text.text) {
+        Ok(tree) => Ok(Text { file: text.file.clone(), language, content: &text.text, tree }),
+        Err(Unparsed::Deep) => Err("it is nested too deep".to_owned()),
+        Err(Unparsed::At(at)) => {
+            let before = text.text.get(..at).unwrap_or(&text.text);
+            Err(format!("the syntax of line {} is not understood", before.lines().count().max(1)))
+        }
+    }
+}
+
+fn of_texts(parsed: &[(&Texts, Text<'_>)], knowledge: &Knowledge) -> Result<Vec<Finding>, TooLong> {
+    let files = parsed.iter().map(|(_, text)| text.file.clone()).collect();
+    let mut program = Program {
+        files,
+        exports: Vec::new(),
+        fields: BTreeSet::new(),
+        globals: BTreeSet::new(),
+        is_dynamic: false,
+        knowledge: knowledge.clone(),
+    };
+    let known: Vec<(Facts<'_>, Exports<'_>)> =
+        parsed.iter().map(|(_, text)| infer::facts(text, &program)).collect::<Result<_, _>>()?;
+    let mut all = Vec::new();
+    for (facts, exports) in known {
+        program.fields.extend(&facts.fields);
+        program.globals.extend(facts.globals.keys());
+        program.is_dynamic |= facts.is_dynamic;
+        program.exports.push(exports);
+        all.push(facts);
+    }
+    let mut found = Vec::new();
+    for ((texts, text), facts) in parsed.iter().zip(&all) {
+        let raw = infer::findings(text, &program, facts)?;
+        found.extend(finding::placed(&texts.shown, text.content, raw));
+    }
+    Ok(found)
+}

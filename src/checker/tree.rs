@@ -1,0 +1,163 @@
+//! The syntax tree of a script: one for both languages, with what the checks need and nothing else.
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Span {
+    /// Where it begins: the offset in bytes.
+    pub(super) at: usize,
+    /// Its length in bytes.
+    pub(super) len: usize,
+}
+
+/// A name in a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name<'a> {
+    pub(super) text: &'a str,
+    pub(super) span: Span,
+}
+
+/// An expression.
+#[derive(Debug)]
+pub(super) struct Expr<'a> {
+    pub(super) kind: ExprKind<'a>,
+    pub(super) span: Span,
+}
+
+/// The kinds of expressions.
+#[derive(Debug)]
+pub(super) enum ExprKind<'a> {
+    Nil,
+    Bool,
+    /// With its text.
+    Number(&'a str),
+    /// With its text, quotes included.
+    Text(&'a str),
+    /// A string with expressions in it.
+    Interpolated(Vec<Expr<'a>>),
+    Name(&'a str),
+    /// `of.name`, or `of::name` in Rhai.
+    Member(Box<Expr<'a>>, Name<'a>, Access),
+    /// `of[key]`
+    Index(Box<Expr<'a>>, Box<Expr<'a>>),
+    Call(Box<Expr<'a>>, Vec<Expr<'a>>),
+    /// `of:name(…)` in Lua, `of.name(…)` in Rhai.
+    Method(Box<Expr<'a>>, Name<'a>, Vec<Expr<'a>>),
+    Function(Box<Function<'a>>),
+    /// A table in Lua, a map in Rhai.
+    Table(Vec<Item<'a>>),
+    /// A list in Rhai.
+    List(Vec<Expr<'a>>),
+    Not(Box<Expr<'a>>),
+    /// `-x`, `#x`
+    Unary(Box<Expr<'a>>),
+    Binary(&'a str, Box<Expr<'a>>, Box<Expr<'a>>),
+    /// An expression in parentheses.
+    Parens(Box<Expr<'a>>),
+    /// `if` as an expression: the condition and both values.
+    Choice(Box<[Expr<'a>; 3]>),
+    /// A statement as an expression, in Rhai.
+    Block(Vec<Stmt<'a>>),
+    /// `...`
+    Rest,
+}
+
+/// How a member is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// `a.b`
+    Plain,
+    /// `a?.b`
+    Safe,
+    /// `a::b`
+    Scoped,
+}
+
+/// One item of a table.
+#[derive(Debug)]
+pub(super) struct Item<'a> {
+    pub(super) key: Key<'a>,
+    pub(super) value: Expr<'a>,
+}
+
+/// The key of an item.
+#[derive(Debug)]
+pub(super) enum Key<'a> {
+    /// The next place of a list.
+    Place,
+    Name(Name<'a>),
+    Computed(Expr<'a>),
+}
+
+/// A function.
+#[derive(Debug)]
+pub(super) struct Function<'a> {
+    /// Its number in the text.
+    pub(super) id: usize,
+    pub(super) parameters: Vec<Name<'a>>,
+    /// Whether the first parameter, `self`, is not written.
+    pub(super) is_method: bool,
+    pub(super) body: Vec<Stmt<'a>>,
+}
+
+/// A statement.
+#[derive(Debug)]
+pub(super) enum Stmt<'a> {
+    /// `local a, b = …`, `let a = …`
+    Declare(Vec<Name<'a>>, Vec<Expr<'a>>),
+    Assign(Vec<Expr<'a>>, Vec<Expr<'a>>),
+    Expr(Expr<'a>),
+    /// `function a.b:c() end`: the target, and the function.
+    Function(Expr<'a>, Function<'a>),
+    /// `local function f() end`
+    LocalFunction(Name<'a>, Function<'a>),
+    /// `fn f() {}` in Rhai, which is known in the whole text.
+    NamedFunction(Name<'a>, Function<'a>),
+    Block(Vec<Stmt<'a>>),
+    While(Expr<'a>, Vec<Stmt<'a>>),
+    /// `repeat … until`: the condition sees the variables of the block.
+    Repeat(Vec<Stmt<'a>>, Expr<'a>),
+    /// Conditions with their blocks; the block of `else`.
+    If(Vec<(Expr<'a>, Vec<Stmt<'a>>)>, Option<Vec<Stmt<'a>>>),
+    /// `for i = a, b do`
+    Count(Name<'a>, Vec<Expr<'a>>, Vec<Stmt<'a>>),
+    /// `for a, b in … do`
+    Each(Vec<Name<'a>>, Vec<Expr<'a>>, Vec<Stmt<'a>>),
+    Return(Vec<Expr<'a>>),
+    /// `break` and `continue`
+    Jump,
+    /// `import "x" as y` in Rhai.
+    Import(Expr<'a>, Option<Name<'a>>),
+    /// `try {} catch (e) {}` in Rhai.
+    Try(Vec<Stmt<'a>>, Option<Name<'a>>, Vec<Stmt<'a>>),
+    /// `switch` in Rhai: what is compared, then patterns, conditions and values.
+    Switch(Vec<Expr<'a>>),
+}
+
+/// The tree of a text.
+#[derive(Debug)]
+pub(super) struct Tree<'a> {
+    pub(super) body: Vec<Stmt<'a>>,
+}
+
+impl<'a> Expr<'a> {
+    /// Returns the expression inside of parentheses.
+    pub(super) fn bare(&self) -> &Expr<'a> {
+        let mut it = self;
+        while let ExprKind::Parens(inner) = &it.kind {
+            it = inner;
+        }
+        it
+    }
+
+    /// Returns the content of a plain string.
+    pub(super) fn literal(&self) -> Option<&'a str> {
+        let ExprKind::Text(text) = self.bare().kind else { return None };
+        plain(text)
+    }
+}
+
+/// Returns the content of a string without escapes.
+pub(super) fn plain(text: &str) -> Option<&str> {
+    let inner = text.get(1..text.len().checked_sub(1)?)?;
+    (text.starts_with(['"', '\'', '`']) && !inner.contains('\\')).then_some(inner)
+}

@@ -1,0 +1,72 @@
+//! The schemas of the kinds that scripts handle: of the given CRDs, and of the kinds that are built into Kubernetes.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+};
+
+use kopf_apiserver::{BuiltInKind, built_in_definition, built_in_kinds};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::conversions;
+use crate::checker::ObjectKind;
+use crate::cli::{dev::Files, options::RunOptions, report::Report};
+
+/// Returns the kinds of the CRDs, and those of Kubernetes that no CRD replaces.
+pub(super) fn kinds(options: &RunOptions, given: &[PathBuf]) -> Result<Vec<ObjectKind>, Report> {
+    let files = match Files::read(&conversions::files(options, given), &[]) {
+        // A file that nobody has asked for, and that is of no use here.
+        Err(_) if given.is_empty() => None,
+        files => Some(files?),
+    };
+    let documents = files.iter().flat_map(Files::documents);
+    let custom: Vec<ObjectKind> = documents.filter_map(|it| of_definition(&it.object)).collect();
+    let is_free = |it: &ObjectKind| {
+        !custom.iter().any(|other| other.names.iter().any(|name| it.names.contains(name)))
+    };
+    let built_in: Vec<ObjectKind> = built_in_kinds().iter().map(built_in).filter(is_free).collect();
+    Ok(custom.into_iter().chain(built_in).collect())
+}
+
+/// Returns the kind of a CRD, in its stored version: selectors without a version mean the preferred one, and others are not checked.
+fn of_definition(definition: &Value) -> Option<ObjectKind> {
+    let text = |path: &str| Some(definition.pointer(path)?.as_str()?.to_owned());
+    let versions = definition.pointer("/spec/versions")?.as_array()?;
+    // With several versions, only the cluster knows which one is watched.
+    let [version] = versions.as_slice() else { return None };
+    let short = definition.pointer("/spec/names/shortNames").and_then(Value::as_array);
+    let short = short.into_iter().flatten().filter_map(|it| Some(it.as_str()?.to_owned()));
+    let kind = text("/spec/names/kind")?;
+    let singular = text("/spec/names/singular").unwrap_or_else(|| kind.to_lowercase());
+    let names = [text("/spec/names/plural")?, singular, kind].into_iter().chain(short);
+    Some(ObjectKind {
+        group: text("/spec/group")?,
+        version: version.get("name")?.as_str()?.to_owned(),
+        names: names.collect(),
+        schema: Arc::new(version.pointer("/schema/openAPIV3Schema")?.clone()),
+    })
+}
+
+fn built_in(kind: &BuiltInKind) -> ObjectKind {
+    let names = [kind.plural, kind.kind].into_iter().map(str::to_owned);
+    let others = std::iter::once(kind.kind.to_lowercase());
+    let short = kind.short_names.iter().map(|it| (*it).to_owned());
+    ObjectKind {
+        group: kind.group.to_owned(),
+        version: kind.version.to_owned(),
+        names: names.chain(others).chain(short).collect(),
+        schema: Arc::new(json!({ "$ref": format!("#/definitions/{}", kind.definition) })),
+    }
+}
+
+/// Returns a definition of Kubernetes. Each is read when it is needed first.
+pub(super) fn definition(name: &str) -> Option<Arc<Value>> {
+    static KNOWN: LazyLock<Mutex<BTreeMap<String, Option<Arc<Value>>>>> =
+        LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock();
+    let found =
+        known.entry(name.to_owned()).or_insert_with(|| built_in_definition(name).map(Arc::new));
+    found.clone()
+}

@@ -1,0 +1,40 @@
+//! The check of scripts that were loaded, before they become a generation.
+
+use std::collections::BTreeSet;
+
+use crate::logic::handlers::handler::{Handler, Kind};
+use crate::scripting::{LoadError, Placement, Source, Terms};
+use crate::settings::Strict;
+
+/// Checks scripts that were loaded. Returns the errors that reject them, and logs warnings.
+pub type Inspect = fn(&Inspection) -> Result<(), Vec<LoadError>>;
+
+/// Scripts that were loaded, and how they are checked.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// Those that are new or changed.
+    pub sources: Vec<Source>,
+    /// The ids of the indexes of all scripts.
+    pub indexes: BTreeSet<String>,
+    /// Which mistakes reject a script.
+    pub strict: Strict,
+}
+
+/// Checks the scripts that are new or changed. What runs already is not looked at again.
+pub(super) async fn inspect(
+    inspect: Option<Inspect>,
+    terms: &Terms,
+    sources: Vec<Source>,
+    handlers: &[Handler],
+) -> Result<(), Vec<LoadError>> {
+    let Some(inspect) = inspect.filter(|_| !sources.is_empty()) else { return Ok(()) };
+    let indexes = handlers.iter().filter(|it| it.kind == Kind::Index);
+    let indexes = indexes.map(|it| it.id.to_string()).collect();
+    let inspection = Inspection { sources, indexes, strict: terms.strict };
+    if matches!(terms.placement, Placement::CurrentRuntime) {
+        return inspect(&inspection);
+    }
+    let done = tokio::task::spawn_blocking(move || inspect(&inspection)).await;
+    // A checker that fails is no reason to reject a script.
+    done.unwrap_or(Ok(()))
+}
