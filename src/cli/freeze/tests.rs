@@ -37,7 +37,8 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Logs(_)
         | Command::Crds(_)
         | Command::Version
-        | Command::Completions(_) => {
+        | Command::Completions(_)
+        | Command::ManPages(_) => {
             panic!("another command")
         }
     }
