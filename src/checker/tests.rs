@@ -1,11 +1,12 @@
 //! Tests of the parsers and of the bounds.
 
 use super::{
-    Knowledge, Level, Rule, STACK, check,
+    Knowledge, Level, Rule, STACK, check, known,
     parse::{Unparsed, parse},
 };
-use crate::scripting::{Language, Source};
-use crate::settings::Strict;
+use crate::scripting::{Language, Placement, ScriptHost, Source, Terms};
+use crate::settings::{Settings, Strict};
+use crate::testing::run_paused;
 
 fn told(name: &str, text: &str) -> Vec<String> {
     let found = check(&[Source::alone(name, text)], &Knowledge::default());
@@ -116,4 +117,53 @@ fn a_script_full_of_mistakes_is_reported_as_far_as_it_helps() {
     // Known names are many, too.
     let many = lines(|it| format!("name_{it} = {it}\n"));
     assert_eq!(told("x.lua", &(many + "print(nmae_1)")), ["there is no variable `nmae_1`"]);
+}
+
+/// Compares the names in `known` with those of the VM, and fails with the differences.
+const COMPARED: &str = "
+local visible, differences = {}, {}
+local shared = (getmetatable(_G) or {}).__index
+for _, from in { _G, type(shared) == 'table' and shared or {} } do
+    for name in pairs(from) do visible[name] = true end
+end
+local function compare(prefix, names, there)
+    for name in pairs(names) do
+        if there[name] == nil then table.insert(differences, 'no ' .. prefix .. name) end
+    end
+    for name in pairs(there) do
+        if not names[name] then table.insert(differences, prefix .. name) end
+    end
+end
+for library, names in pairs(known) do compare(library .. '.', names, _G[library]) end
+-- Libraries of the host are loaded when they are used first. The unit tests of the engine have a function of their own.
+for name in pairs(loaded) do visible[name] = nil end
+visible.block = nil
+compare('', all, visible)
+error('differences: ' .. table.concat(differences, ' '), 0)
+";
+
+#[test]
+fn the_names_of_lua_are_those_of_its_vm() {
+    let table = |names: Vec<&str>| {
+        let fields = names.iter().map(|it| format!("['{it}']=true,"));
+        format!("{{{}}}", fields.collect::<String>())
+    };
+    let libraries = known::lua::LIBRARIES.iter().map(|(library, members)| {
+        let names = members.iter().map(|(name, _)| *name).collect();
+        format!("['{library}']={},", table(names))
+    });
+    let globals = known::lua::FUNCTIONS.iter().map(|(name, _)| *name);
+    let globals = globals.chain(known::lua::LIBRARIES.iter().map(|(name, _)| *name));
+    let globals = globals.chain(known::lua::UNCHECKED.iter().copied());
+    let text = format!(
+        "local known = {{{}}}\nlocal all = {}\nlocal loaded = {}\n{COMPARED}",
+        libraries.collect::<String>(),
+        table(globals.collect()),
+        table(known::sections().collect())
+    );
+    let host = ScriptHost::new(Terms::of(Placement::CurrentRuntime, &Settings::default()));
+    let source = Source::alone("x.lua", &text);
+    let prepared = run_paused(async { host.prepare(vec![source]).await });
+    let told = prepared.err().expect("an error")[0].to_string();
+    assert!(told.lines().next().is_some_and(|it| it.ends_with("differences: ")), "{told}");
 }
