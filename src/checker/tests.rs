@@ -1,12 +1,13 @@
 //! Tests of the parsers and of the bounds.
 
+use tokio::task::LocalSet;
+
 use super::{
     Knowledge, Level, Rule, STACK, check, known,
     parse::{Unparsed, parse},
 };
 use crate::scripting::{Language, Placement, ScriptHost, Source, Terms};
 use crate::settings::{Settings, Strict};
-use crate::testing::run_paused;
 
 fn told(name: &str, text: &str) -> Vec<String> {
     let found = check(&[Source::alone(name, text)], &Knowledge::default());
@@ -142,8 +143,8 @@ compare('', all, visible)
 error('differences: ' .. table.concat(differences, ' '), 0)
 ";
 
-#[test]
-fn the_names_of_lua_are_those_of_its_vm() {
+#[tokio::test]
+async fn the_names_of_lua_are_those_of_its_vm() {
     let table = |names: Vec<&str>| {
         let fields = names.iter().map(|it| format!("['{it}']=true,"));
         format!("{{{}}}", fields.collect::<String>())
@@ -163,7 +164,7 @@ fn the_names_of_lua_are_those_of_its_vm() {
     );
     let host = ScriptHost::new(Terms::of(Placement::CurrentRuntime, &Settings::default()));
     let source = Source::alone("x.lua", &text);
-    let prepared = run_paused(async { host.prepare(vec![source]).await });
+    let prepared = LocalSet::new().run_until(host.prepare(vec![source])).await;
     let told = prepared.err().expect("an error")[0].to_string();
     assert!(told.lines().next().is_some_and(|it| it.ends_with("differences: ")), "{told}");
 }

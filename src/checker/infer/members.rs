@@ -116,14 +116,15 @@ impl<'a> Walk<'_, 'a> {
         Type::Any
     }
 
-    /// A field at the top of the patch. Resources may have any, so only typing errors are reported.
-    fn patch_member(&mut self, of: &Expr<'a>, name: Name<'a>, items: &[&'static Item]) {
+    /// A field at the top of the patch. Resources may have any, so only typing errors are reported. Returns whether it is one.
+    fn patch_member(&mut self, of: &Expr<'a>, name: Name<'a>, items: &[&'static Item]) -> bool {
         let known = || items.iter().map(|it| it.name);
         let is_mistyped =
             !known::is_top_field(name.text) && known::typo(name.text, known()).is_some();
         if is_mistyped {
             self.unknown(of, "ctx.patch", name, known().collect());
         }
+        is_mistyped
     }
 
     fn ctx_member(&mut self, ctx: Ctx, of: &Expr<'a>, name: Name<'a>) -> Type {
@@ -204,6 +205,10 @@ impl<'a> Walk<'_, 'a> {
             Field::Known(field) => Type::Object(field, writes),
             Field::Open => otherwise,
             Field::Unknown(known) => {
+                let patch = known::class_section("Patch").filter(|_| writes && schema.is_root());
+                if patch.is_some_and(|it| self.patch_member(of, name, &known::items(it))) {
+                    return otherwise;
+                }
                 let is_property = !self.is_lua() && known::rhai::PROPERTIES.contains(&name.text);
                 if self.reports && !is_property {
                     let shown = self.written(of.span, "the object");

@@ -162,3 +162,17 @@ kopf::on_create("sites", |ctx| {
     let odd = Directory::with("fields-odd", &[("b.rhai", rhai), ("crd.yaml", "kind: [")]);
     assert_eq!(odd.json(&["b.rhai"]).1["mistakes"], json!([]));
 }
+
+#[test]
+fn a_mistyped_part_of_the_patch_is_an_error_also_if_the_schema_is_known() {
+    let lua = "kopf.on_create('pods', function(ctx)\n    ctx.patch.staus.phase = 'x'\n    ctx.patch.status.phse = 'x'\nend)";
+    let here = Directory::with("patch", &[("a.lua", lua)]);
+    let (code, _, stderr) = here.check(&["a.lua"]);
+    assert_eq!(code, 1);
+    for told in [
+        "error: a.lua:2:15: there is no ctx.patch.staus",
+        "warning: a.lua:3:22: the schema has no field ctx.patch.status.phse",
+    ] {
+        assert!(stderr.contains(told), "{stderr}");
+    }
+}
