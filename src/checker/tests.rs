@@ -165,6 +165,7 @@ async fn the_names_of_lua_are_those_of_its_vm() {
     let host = ScriptHost::new(Terms::of(Placement::CurrentRuntime, &Settings::default()));
     let source = Source::alone("x.lua", &text);
     let prepared = LocalSet::new().run_until(host.prepare(vec![source])).await;
-    let told = prepared.err().expect("an error")[0].to_string();
+    let Err(errors) = prepared else { panic!("the script ends with an error") };
+    let told = errors[0].to_string();
     assert!(told.lines().next().is_some_and(|it| it.ends_with("differences: ")), "{told}");
 }
