@@ -33,7 +33,7 @@ const CPU_LIMIT: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_millis(50);
 /// It is running time, but what interrupts a call of Lua is a thread that has to get a processor itself: where hundreds of tests
 /// want the same two, that may take a while.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 12;
 /// Little, so that it is full soon.
 const MEMORY_LIMIT: usize = 16 << 20;
 /// Never reached by scripts that name another limit.
