@@ -44,7 +44,7 @@ const DEADLINE: Duration = Duration::from_mins(3);
 const POLL: Duration = Duration::from_millis(100);
 
 /// Waits until `ask` gives something; panics with `what` and the last answer at the deadline.
-async fn until<T, E: std::fmt::Display>(
+pub(crate) async fn until<T, E: std::fmt::Display>(
     what: &str,
     mut ask: impl AsyncFnMut() -> Result<T, E>,
 ) -> T {

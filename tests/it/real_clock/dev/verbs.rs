@@ -5,7 +5,7 @@ use std::process::Output;
 use tokio::process::Command;
 
 use super::{Desk, OBJECT};
-use crate::e2e::operator::Operator;
+use crate::e2e::{operator::Operator, until};
 
 const LUA: &str = "
 kopf.on_create('kopfexamples', { id = 'made' }, function(ctx)
@@ -249,17 +249,13 @@ async fn the_log_of_an_operator_is_found_by_its_labels() {
     let operator = desk.start("handlers.lua --apply pod.yaml").await;
     for args in ["logs my-operator", "logs", "logs -l app.kubernetes.io/name=my-operator --tail 5"]
     {
-        // The controllers of the server start the Pod soon.
-        let mut text = String::new();
-        for _ in 0..100 {
+        until("the server has started the Pod", async || {
             let output = kopf(&desk, args).await;
-            text = String::from_utf8_lossy(&output.stdout).into_owned();
-            if output.status.success() && !text.is_empty() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        }
-        assert!(!text.is_empty(), "{args}");
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let is_shown = output.status.success() && !text.is_empty();
+            if is_shown { Ok(()) } else { Err(format!("{args}: {output:?}")) }
+        })
+        .await;
     }
     let none = refused(&desk, "logs other", 1).await;
     let expected = "error: no pod with the labels app.kubernetes.io/name=other in the namespace 'default'\nhint: ";
