@@ -16,6 +16,7 @@ use serde_json::Value;
 
 const LEASES: &str = "leases.coordination.k8s.io";
 const MINUTE: u64 = 60;
+const FILES: [&str; 2] = ["handlers.lua", "handlers.rhai"];
 
 /// Processes of one operator.
 struct Processes {
@@ -33,7 +34,7 @@ struct Process {
 
 /// Runs a test with the same script in both languages.
 fn in_both<F: Future<Output = ()>>(test: impl Fn(Processes) -> F) {
-    for file in ["handlers.lua", "handlers.rhai"] {
+    for file in FILES {
         run_paused(async {
             let (clock, steps) = Clock::stepping(BASE.parse().expect("a timestamp"));
             let env = Environment::with_clock(ApiServer::builder().resource(examples()), clock);
@@ -45,7 +46,7 @@ fn in_both<F: Future<Output = ()>>(test: impl Fn(Processes) -> F) {
 impl Processes {
     /// The script: `lua` and `rhai` differ only in their syntax.
     fn source(&self, lua: &str, rhai: &str) -> Source {
-        Source::alone(self.file, if self.file.ends_with(".lua") { lua } else { rhai })
+        Source::alone(self.file, if self.file == FILES[0] { lua } else { rhai })
     }
 
     async fn start(&self, identity: &str, source: &Source) -> Process {
