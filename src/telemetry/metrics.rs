@@ -25,7 +25,10 @@ use super::{
     process::Process,
     queues::Queues,
 };
-use crate::telemetry::{Failures, ProcessUsage, QueueSeries, ScriptSeries, series::AllSeries};
+use crate::telemetry::{
+    Failures, ProcessUsage, QueueSeries, ScriptSeries, ScriptUsage, series::AllSeries,
+    usage::AllUsage,
+};
 
 /// Bucket bounds in seconds: from a script that only reads something to one that waits for others.
 const CALL_SECONDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
@@ -67,6 +70,7 @@ pub struct Metrics {
     pub failures: Failures,
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
     scripts: AllSeries,
+    usage: AllUsage,
     /// The texts of the live generation.
     texts: Arc<Mutex<Vec<ScriptLabels>>>,
     queues_by_resource: Queues,
@@ -126,6 +130,7 @@ impl Default for Metrics {
             failures: Failures::default(),
             samplers: Arc::default(),
             scripts: AllSeries::default(),
+            usage: AllUsage::default(),
             texts: Arc::default(),
             queues_by_resource: Queues::default(),
             process: Process::default(),
@@ -220,6 +225,11 @@ impl Metrics {
             .of_script(format!("kopf_script_{}", stem.chars().map(plain).collect::<String>()))
     }
 
+    /// Returns what counts the memory and the CPU time of the script in this file.
+    pub fn usage_of(&self, file: &str, memory_limit: usize) -> ScriptUsage {
+        self.usage.of_script(file, memory_limit)
+    }
+
     /// Sets the scripts of the live generation: their files and the SHA-256 of their texts.
     pub fn scripts(&self, scripts: impl Iterator<Item = (String, String)>) {
         let labels = scripts.map(|(script, sha256)| ScriptLabels { script, sha256 });
@@ -234,6 +244,7 @@ impl Metrics {
     /// Adds the metrics of scripts to a page.
     pub fn register_scripts(&self, page: &mut Registry) {
         self.scripts.register(page);
+        self.usage.register(page);
         let info = Family::<ScriptLabels, Gauge>::default();
         for labels in self.texts.lock().iter() {
             info.get_or_create(labels).set(1);

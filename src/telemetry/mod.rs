@@ -9,6 +9,7 @@ mod metrics;
 mod process;
 mod queues;
 mod series;
+mod usage;
 
 pub use conditions::{DueCondition, ShownFailure};
 pub use failures::{FAILURES_MAX, FailureCounts, FailureReport, Failures};
@@ -22,3 +23,4 @@ pub use metrics::{ClientRequest, Metrics};
 pub use process::ProcessUsage;
 pub use queues::{QueueSeries, Waiting};
 pub use series::{Change, SERIES_MAX, ScriptSeries, SeriesLabels};
+pub use usage::{ScriptUsage, ThreadUsage};

@@ -130,9 +130,13 @@ pub(in crate::cli) const STATUS_AFTER_HELP: &str = "\
 Lists the handlers that have failed, that wait for a retry, or that have not been called yet. The state is read from the annotations \
 of the objects, so no operator needs to run.
 
+With the URL of a running operator instead of a kind, lists its scripts: the SHA-256 of their texts, their memory and its limit, and the \
+CPU time that they have used.
+
 Examples:
   kopf status kopfexamples -A --watch
-  kopf status kopfexamples/my-object -n prod -o json";
+  kopf status kopfexamples/my-object -n prod -o json
+  kopf status http://127.0.0.1:8081";
 
 pub(in crate::cli) const RETRY_AFTER_HELP: &str = "\
 The running operator calls the failed handlers of the object again for the same reason, and the waiting ones at once. Handlers that \

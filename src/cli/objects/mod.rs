@@ -2,6 +2,7 @@
 
 pub mod args;
 mod logs;
+mod operator;
 mod output;
 mod session;
 mod watch;
@@ -34,7 +35,16 @@ const PEERING: &str = include_str!("../../../examples/peering.yaml");
 
 /// `kopf status`
 pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
+    let target = &args.objects.target;
     connected(async {
+        if target.contains("://") {
+            if args.watch {
+                let report = Report::usage("--watch is for objects, not for an operator");
+                return Err(report.with_hint("name a kind instead of a URL"));
+            }
+            print(&operator::scripts(target, args.output).await?);
+            return Ok(Exit::Success);
+        }
         let session = Session::open(&args.objects).await?;
         if args.watch {
             return watch::run(args, session).await;

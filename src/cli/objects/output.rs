@@ -47,19 +47,24 @@ fn table(session: &Session, all: &[(&Object, Vec<HandlerState>)]) -> String {
     if rows.len() == 1 {
         return counts;
     }
+    format!("{}{counts}", aligned(&rows))
+}
+
+/// Returns the rows as lines with aligned columns.
+pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| {
         rows.iter().filter_map(|it| it.get(column)).map(|it| it.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<_> = (0..5).map(width).collect();
+    // The last column needs none.
+    let widths: Vec<_> = (1..COLUMNS).map(|it| width(it - 1)).collect();
     let mut text = String::new();
-    for row in &rows {
+    for row in rows {
         for (cell, width) in row.iter().zip(&widths) {
             let _always_fits = write!(text, "{cell:width$}  ");
         }
         text.push_str(row.last().map(String::as_str).unwrap_or_default());
         text.push('\n');
     }
-    text.push_str(&counts);
     text
 }
 
@@ -76,15 +81,12 @@ fn row(object: String, state: &HandlerState, now: Timestamp) -> [String; 6] {
         (_, _) => "due".to_owned(),
     };
     let attempts = state.attempts.map_or_else(|| "-".to_owned(), |it| it.to_string());
-    // Messages are those of scripts: they must not move the cursor or forge rows.
-    let plain =
-        |text: &str| text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
     let message = plain(state.message.as_deref().unwrap_or_default());
     [object, plain(&state.handler), name.to_owned(), attempts, next, message]
 }
 
 /// Returns a message of a script, which must not move the cursor or forge rows.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 

@@ -33,6 +33,7 @@ use super::{
 use crate::call::Invocation;
 use crate::logic::handlers::outcome::{Ended, Raised};
 use crate::scripting::LoadError;
+use crate::telemetry::ScriptUsage;
 
 /// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.
 pub(super) const QUEUE_MAX: usize = 1024;
@@ -131,7 +132,7 @@ pub(super) async fn live(
                 }
             },
         };
-        match serve(vm, &mut requests).await {
+        match serve(vm, &mut requests, &script.usage).await {
             End::Unused => return,
             End::Renewed => script.replaced(Reason::Memory),
         }
@@ -191,7 +192,8 @@ async fn load_again(
     }
 }
 
-async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>) -> End {
+async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &ScriptUsage) -> End {
+    usage.set_memory(vm.lua().used_memory());
     let mut calls = FuturesUnordered::new();
     // Since garbage was last collected, and until when there was no news.
     let (mut begun, mut seen) = (0, 0);
@@ -201,6 +203,7 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>) -> End {
             // Calls that can go on do so before new ones start.
             biased;
             Some(()) = calls.next(), if !calls.is_empty() => {
+                usage.set_memory(vm.lua().used_memory());
                 // The other calls go with the VM: whoever waits for them is told so.
                 if vm.is_exhausted() {
                     return End::Renewed;

@@ -126,7 +126,10 @@ impl Actor {
             Placement::Threads => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 let (name, told) = (format!("lua-{}", script.id.0), stuck.clone());
-                let life = move || runtime.block_on(actor::live(script, start, queue, told));
+                let life = move || {
+                    let _counted = script.usage.of_thread();
+                    runtime.block_on(actor::live(script, start, queue, told));
+                };
                 let thread = thread::Builder::new().name(name).stack_size(STACK);
                 Home::Thread(thread.spawn(life)?)
             }

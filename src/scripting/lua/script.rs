@@ -5,6 +5,7 @@ use std::sync::{Arc, atomic::AtomicU32};
 use super::world::{LENT, Limits};
 use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser};
 use crate::scripting::{Source, Terms, values::memos::Memos};
+use crate::telemetry::ScriptUsage;
 
 /// What does not change when a VM is replaced.
 pub(super) struct Script {
@@ -18,6 +19,8 @@ pub(super) struct Script {
     pub(super) memos: Arc<Memos>,
     /// The next slot for a function that a call leaves behind.
     pub(super) lent: Arc<AtomicU32>,
+    /// Counts its memory and its CPU time.
+    pub(super) usage: ScriptUsage,
     /// The terms it runs on.
     pub(super) terms: Terms,
 }
@@ -34,9 +37,11 @@ pub(super) enum Reason {
 impl Script {
     /// A script on these terms.
     pub(super) fn new(id: ScriptId, source: Source, terms: &Terms) -> Self {
+        let usage = terms.metrics.usage_of(&source.name, terms.limits.memory_limit);
         Script {
             id,
             source,
+            usage,
             limits: Limits { sandbox: terms.limits.clone(), cpu: terms.cpu_limit },
             memos: Arc::new(Memos::new(terms.limits.memory_limit)),
             lent: Arc::new(AtomicU32::new(LENT)),

@@ -13,11 +13,13 @@ use parking_lot::Mutex;
 
 use crate::call::Invocation;
 use crate::scripting::{handles::leftovers::Leftovers, values::memos::Memos};
+use crate::telemetry::ScriptUsage;
 
 /// The memory of one script, shared by its calls.
 #[derive(Debug)]
 pub(super) struct Ledger {
     limit: usize,
+    usage: ScriptUsage,
     held: AtomicIsize,
     /// What it keeps of calls that have ended; counted in `held` as of the last look.
     leftovers: Mutex<(Leftovers, isize)>,
@@ -27,9 +29,10 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// For a script that may hold so many bytes, and as many again in memos.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, usage: ScriptUsage) -> Self {
         Ledger {
             limit,
+            usage,
             held: AtomicIsize::new(0),
             leftovers: Mutex::default(),
             memos: Memos::new(limit),
@@ -72,6 +75,7 @@ impl Ledger {
 
     /// What a turn has added.
     pub(super) fn add(&self, bytes: isize) {
-        self.held.fetch_add(bytes, Ordering::Relaxed);
+        let held = self.held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        self.usage.set_memory(usize::try_from(held).unwrap_or_default());
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (runner, source) = (Runner::new(id, terms).named(&source.name), source.clone());
+    let (runner, source) = (Runner::new(id, &source.name, terms), source.clone());
     let terms = terms.clone();
     async move {
         let file = source.name.clone();

@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::turn::{Ticket, Turns};
 use crate::logic::handlers::function::ScriptId;
 use crate::settings::Sandbox;
+use crate::telemetry::ScriptUsage;
 
 /// Twice what one level of calls takes at most, with all the nested expressions that the parser allows: an overflow would end
 /// the process. Untouched pages of a stack cost nothing.
@@ -38,6 +39,7 @@ struct Shared {
     stack: usize,
     /// Of its threads, as the system shows them: at most 15 bytes.
     name: String,
+    usage: ScriptUsage,
 }
 
 #[derive(Default)]
@@ -68,7 +70,12 @@ thread_local! {
 
 impl Pool {
     /// For a script with these limits, whose calls take these turns.
-    pub(super) fn new(script: ScriptId, limits: &Sandbox, turns: Arc<Turns>) -> Self {
+    pub(super) fn new(
+        script: ScriptId,
+        limits: &Sandbox,
+        turns: Arc<Turns>,
+        usage: ScriptUsage,
+    ) -> Self {
         let calls = limits.call_depth.saturating_mul(STACK_BYTES_PER_CALL);
         let values = limits.memory_limit.saturating_mul(STACK_BYTES_PER_BYTE);
         let shared = Shared {
@@ -76,6 +83,7 @@ impl Pool {
             wake: Condvar::new(),
             stack: calls.saturating_add(values),
             name: format!("rhai-{}", script.0),
+            usage,
         };
         Pool { shared: Arc::new(shared), turns }
     }
@@ -150,6 +158,7 @@ impl Shared {
 
     /// The life of one thread.
     fn work(&self) {
+        let _counted = self.usage.of_thread();
         while let Some((job, ticket)) = self.next() {
             job(ticket);
         }
@@ -190,7 +199,8 @@ mod tests {
     };
 
     use super::{
-        super::link::Link, Arc, Duration, Lead, Pool, Sandbox, ScriptId, Ticket, Turns, thread,
+        super::link::Link, Arc, Duration, Lead, Pool, Sandbox, ScriptId, ScriptUsage, Ticket,
+        Turns, thread,
     };
 
     /// A pool whose jobs tell their numbers and threads when they have computed.
@@ -204,7 +214,12 @@ mod tests {
     impl Fixture {
         fn new() -> Self {
             let turns = Arc::<Turns>::default();
-            let pool = Pool::new(ScriptId(0), &Sandbox::default(), Arc::clone(&turns));
+            let pool = Pool::new(
+                ScriptId(0),
+                &Sandbox::default(),
+                Arc::clone(&turns),
+                ScriptUsage::default(),
+            );
             let (tell, told) = channel();
             Fixture { pool, turns, tell, told }
         }

@@ -82,16 +82,17 @@ pub(super) enum RunError {
 }
 
 impl Runner {
-    /// For a script on these terms.
-    pub(super) fn new(script: ScriptId, terms: &Terms) -> Self {
+    /// For a script with this name, on these terms.
+    pub(super) fn new(script: ScriptId, name: &str, terms: &Terms) -> Self {
         let budget = match terms.placement {
             Placement::Threads => Budget::Time(terms.cpu_limit),
             Placement::CurrentRuntime => Budget::Operations(terms.cpu_limit),
         };
-        let ledger = Ledger::new(terms.limits.memory_limit);
+        let usage = terms.metrics.usage_of(name, terms.limits.memory_limit);
+        let ledger = Ledger::new(terms.limits.memory_limit, usage.clone());
         let turns = Arc::<Turns>::default();
         Runner {
-            pool: Pool::new(script, &terms.limits, Arc::clone(&turns)),
+            pool: Pool::new(script, &terms.limits, Arc::clone(&turns), usage),
             placement: terms.placement,
             common: Arc::new(Common {
                 budget,
@@ -106,7 +107,7 @@ impl Runner {
             background: Permits::new(RUNNING_MAX * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1),
             waiting: AtomicUsize::new(0),
             running: Arc::default(),
-            name: String::new(),
+            name: name.to_owned(),
             told: AtomicBool::new(false),
         }
     }
@@ -131,12 +132,6 @@ impl Runner {
             drop(something);
         };
         self.pool.submit(job).ok();
-    }
-
-    /// The same, with the name of the script for messages.
-    pub(super) fn named(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.name);
-        self
     }
 
     /// Changes how many calls may run at once; `None` is the usual number.

@@ -196,7 +196,7 @@ async fn the_deepest_values_can_be_dropped() {
 async fn a_call_that_does_not_come_back_is_left_alone() {
     let mut terms = Terms::from(Placement::Threads);
     terms.cpu_limit = Duration::from_millis(10);
-    let runner = Runner::new(ScriptId(1), &terms).named("it.rhai");
+    let runner = Runner::new(ScriptId(1), "it.rhai", &terms);
     let (free, blocked) = mpsc::channel::<()>();
     let stuck = runner.run(move || blocked.recv().ok());
     assert_eq!(stuck.await, Err(RunError::Stuck(terms.cpu_limit)));

@@ -116,6 +116,8 @@ fn the_numbers_are_counted() {
         assert!(text.ends_with("# EOF\n"), "{text}");
         let mut lines: Vec<_> =
             text.lines().filter(|it| !it.starts_with('#') && !it.contains("duration")).collect();
+        // Another one for each engine.
+        lines.retain(|it| !it.starts_with("kopf_script_memory_bytes"));
         lines.sort_unstable();
         let text = lines.join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION");
         let text = text.replace("handlers.rhai", "handlers.lua");

@@ -165,7 +165,7 @@ async fn probes_of_the_indexing_example_tell_which_pods_there_are() {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
 }

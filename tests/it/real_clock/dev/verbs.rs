@@ -4,7 +4,7 @@ use std::process::Output;
 
 use tokio::process::Command;
 
-use super::{Desk, OBJECT};
+use super::{Desk, OBJECT, running::free_port};
 use crate::e2e::{operator::Operator, until};
 
 const LUA: &str = "
@@ -266,6 +266,43 @@ async fn the_log_of_an_operator_is_found_by_its_labels() {
             .starts_with("error: --since: not a duration: 'soon'\nhint: ")
     );
     operator.stop().await.assert_code(0);
+}
+
+#[tokio::test]
+async fn the_scripts_of_a_running_operator_are_listed_with_what_they_use() {
+    let desk = Desk::new("verbs-scripts");
+    desk.file("first.lua", LUA);
+    desk.file("second.rhai", "kopf::on_event(\"kopfexamples\", |ctx| {});");
+    desk.file("object.yaml", OBJECT);
+    let port = free_port();
+    let args = format!("first.lua second.rhai --apply object.yaml --health 127.0.0.1:{port}");
+    let operator = desk.start(&args).await;
+    operator.until_says("'made' failed permanently").await;
+    let table = fine(&desk, &format!("status http://127.0.0.1:{port}")).await;
+    let rows: Vec<Vec<&str>> = table.lines().map(|it| it.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["SCRIPT", "SHA256", "MEMORY", "LIMIT", "CPU"]);
+    assert_eq!([rows[1][0], rows[2][0]], ["first.lua", "second.rhai"]);
+    assert!(table.contains("\ngeneration 0, ") || table.contains("\ngeneration 1, "), "{table}");
+    let json = fine(&desk, &format!("status http://127.0.0.1:{port} -o json")).await;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let script = &json["scripts"][0];
+    assert_eq!(script["sha256"].as_str().map(str::len), Some(64));
+    assert!(script["memory_bytes"].as_u64() > Some(10_000), "{json}");
+    assert!(script["memory_bytes"].as_u64() < script["memory_limit_bytes"].as_u64(), "{json}");
+    assert!(script["cpu_seconds"].as_f64() > Some(0.0), "{json}");
+    operator.stop().await.assert_code(0);
+    let gone = refused(&desk, &format!("status http://127.0.0.1:{port}"), 1).await;
+    assert!(
+        gone.starts_with("error: cannot read http://127.0.0.1:") && gone.contains("\nhint: "),
+        "{gone}"
+    );
+    for (args, told) in [
+        ("status https://a", "error: 'https://a' is not the address of an operator\nhint: "),
+        ("status http://a --watch", "error: --watch is for objects, not for an operator\nhint: "),
+    ] {
+        let text = refused(&desk, args, 2).await;
+        assert!(text.starts_with(told), "{args}: {text}");
+    }
 }
 
 /// The verbs that change objects or read them, each with an object.
