@@ -1,4 +1,4 @@
-//! Features around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
+//! Features around the main flow: daemons, timers, indexes, peering, leader election, posting, probes, schedules.
 pub mod probes;
 
 pub mod admission;
@@ -8,3 +8,4 @@ pub mod indexes;
 pub mod leadership;
 pub mod peering;
 pub mod posting;
+pub mod schedules;

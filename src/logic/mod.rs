@@ -13,4 +13,5 @@ pub mod generation;
 pub mod handlers;
 pub mod object;
 pub mod replicas;
+pub mod schedules;
 pub mod text;

@@ -14,9 +14,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
-use super::{Schemas, convert};
+use super::convert;
 use crate::checker::{
-    Finding, Knowledge, Level,
+    Definitions, Finding, Knowledge, Level, ObjectKind,
     editor::{Answer, Question, ask},
 };
 use crate::scripting::{Modules, Source};
@@ -25,6 +25,15 @@ use crate::scripting::{Modules, Source};
 const DOCUMENTS_MAX: usize = 200;
 /// Larger texts are not kept: the checker refuses them.
 const BYTES_MAX: usize = 1 << 20;
+
+/// Where the schemas of objects come from.
+#[derive(Clone, Copy, Debug)]
+pub struct Schemas {
+    /// Returns the kinds that scripts in a directory can select.
+    pub kinds: fn(&Path) -> Vec<ObjectKind>,
+    /// Finds the definitions that their schemas refer to.
+    pub definitions: Definitions,
+}
 
 /// One open text.
 pub(super) struct Document {
@@ -65,7 +74,7 @@ impl Documents {
         let it = params.text_document;
         let key = it.uri.as_str().to_owned();
         if self.all.len() >= DOCUMENTS_MAX && !self.all.contains_key(&key) {
-            return Err(format!("more than {DOCUMENTS_MAX} texts are open"));
+            return Err(format!("more than {DOCUMENTS_MAX} files are open"));
         }
         self.forget_schemas();
         let path = path_of(&it.uri).unwrap_or_else(|| PathBuf::from(it.uri.path().as_str()));
@@ -80,10 +89,10 @@ impl Documents {
     pub(super) fn change(&mut self, params: Value) -> Result<(), String> {
         let params: DidChangeTextDocumentParams = parse(params)?;
         let key = params.text_document.uri.as_str().to_owned();
-        let document = self.all.get_mut(&key).ok_or("the text is not open")?;
+        let document = self.all.get_mut(&key).ok_or("the file is not open")?;
         for change in params.content_changes {
             if change.range.is_some() {
-                return Err("only changes of the whole text are supported".to_owned());
+                return Err("only changes of the whole file are supported".to_owned());
             }
             document.set(change.text, params.text_document.version);
         }

@@ -13,7 +13,6 @@ mod tests;
 use std::{
     collections::{BTreeSet, VecDeque},
     io::{self, BufReader, Read, Write},
-    path::Path,
     sync::mpsc::{Receiver, RecvError, TryRecvError, sync_channel},
     thread,
 };
@@ -21,23 +20,14 @@ use std::{
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use serde_json::{Value, json};
 
+pub use self::documents::Schemas;
 use self::{
     documents::Documents,
     framing::{Incoming, read, write},
 };
-use crate::checker::{Definitions, ObjectKind};
 
 /// Messages that wait for their turn. Then the client has to wait.
 const QUEUE_MAX: usize = 64;
-
-/// Where the schemas of objects come from.
-#[derive(Clone, Copy, Debug)]
-pub struct Schemas {
-    /// Returns the kinds that scripts in a directory can select.
-    pub kinds: fn(&Path) -> Vec<ObjectKind>,
-    /// Finds the definitions that their schemas refer to.
-    pub definitions: Definitions,
-}
 
 /// How the client has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

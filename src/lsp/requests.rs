@@ -67,7 +67,7 @@ fn value(it: impl serde::Serialize) -> Result<Value, Failure> {
 }
 
 fn not_open() -> Failure {
-    (ErrorCode::InvalidParams, "the text is not open, or it is too large".to_owned())
+    (ErrorCode::InvalidParams, "the file is not open, or it is too large".to_owned())
 }
 
 /// Asks about a position.

@@ -226,7 +226,7 @@ fn at_most_two_hundred_texts_are_open() {
     let told = answers.iter().filter(|it| it["method"] == "window/logMessage");
     let told: Vec<_> =
         told.map(|it| it["params"]["message"].as_str().unwrap_or_default()).collect();
-    assert_eq!(told, ["kopf lsp: textDocument/didOpen ignored: more than 200 texts are open"]);
+    assert_eq!(told, ["kopf lsp: textDocument/didOpen ignored: more than 200 files are open"]);
 }
 
 #[test]

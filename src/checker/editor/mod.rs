@@ -2,100 +2,28 @@
 //!
 //! Nothing is executed. What is not understood is left out, so that a line that is not complete hides only itself.
 
+mod answer;
 mod spot;
 #[cfg(test)]
 mod tests;
 
 use std::{borrow::Cow, collections::BTreeSet, path::PathBuf, thread};
 
-pub(super) use self::spot::{Spot, SpotKind, offset};
+use self::answer::CURSOR;
+pub use self::answer::{Answer, Completion, CompletionKind, Definition, Question};
 use super::{
-    BYTES_MAX, Finding, Knowledge, STACK, finding,
+    BYTES_MAX, STACK, finding,
     infer::{self, Facts, Program, Text},
     parse::{Draft, Unparsed, parse, parse_draft},
+    schemas::Knowledge,
     tree::{Expr, ExprKind, Stmt, Tree},
 };
 use crate::scripting::{Language, Source, TokenKind, lex, shown_module};
 
-/// Stands for a name that is not written yet.
-const CURSOR: &str = "kopf_cursor";
 /// How often a text is repaired: each time, the end of a string or a comment is missing.
 const REPAIRS_MAX: usize = 10;
 /// How often modules are looked for in modules.
 const ROUNDS_MAX: usize = 16;
-
-/// What an editor wants to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// The mistakes in the text.
-    Findings,
-    /// What can be written at this offset.
-    Completions(usize),
-    /// What is at this offset.
-    Documentation(usize),
-    /// Where the name at this offset is defined.
-    Definition(usize),
-    /// The tests in the text.
-    Tests,
-}
-
-/// What was found out.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
-    /// Mistakes.
-    pub findings: Vec<Finding>,
-    /// Offsets where the syntax is wrong.
-    pub broken: Vec<usize>,
-    /// Why the text is not checked.
-    pub unchecked: Option<String>,
-    /// What can be written.
-    pub completions: Vec<Completion>,
-    /// Markdown, and the offset and the length of what it is about.
-    pub documentation: Option<(String, usize, usize)>,
-    /// Where something is defined.
-    pub definition: Option<Definition>,
-    /// Offsets and names of tests.
-    pub tests: Vec<(usize, String)>,
-}
-
-/// Something that can be written.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Completion {
-    /// The name.
-    pub label: String,
-    /// What it is.
-    pub kind: CompletionKind,
-    /// Such as its parameters.
-    pub detail: String,
-    /// Markdown.
-    pub doc: String,
-}
-
-/// The kinds of names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CompletionKind {
-    /// A function or a method.
-    Function,
-    /// A variable of the script.
-    Variable,
-    /// A field, an option, a property.
-    Field,
-    /// A library.
-    Module,
-    /// A resource of Kubernetes.
-    Resource,
-}
-
-/// Where something is defined.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Definition {
-    /// The module; `None` is the text itself.
-    pub module: Option<PathBuf>,
-    /// The offset in its text.
-    pub at: usize,
-    /// The text.
-    pub text: String,
-}
 
 /// Answers a question about a text. Its modules are read from where the script is.
 pub fn ask(source: &Source, knowledge: &Knowledge, question: Question) -> Answer {
@@ -220,7 +148,7 @@ fn look(
         all.push(facts);
     }
     let (Some((text, _)), Some(facts)) = (texts.first(), all.first()) else {
-        return Err(Unchecked("there is no text"));
+        return Err(Unchecked("it is empty"));
     };
     let missing = all.iter().flat_map(|it| it.missing.iter().cloned()).collect();
     if question == Question::Findings {
@@ -229,7 +157,7 @@ fn look(
         return Ok((answer, missing));
     }
     let Some(at) = at else { return Ok((answer, missing)) };
-    let Some(spot) = infer::spot(text, &program, facts, at).map_err(too_long)? else {
+    let Some(spot) = infer::spot_at(text, &program, facts, at).map_err(too_long)? else {
         return Ok((answer, missing));
     };
     let context = spot::Context { texts: &texts, program: &program };

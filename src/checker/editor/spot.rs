@@ -2,39 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::{CURSOR, Completion, CompletionKind};
+use super::answer::{CURSOR, Completion, CompletionKind};
 use crate::checker::{
-    infer::{Exports, Program, Text},
+    infer::{
+        Exports, Program, Text,
+        spot::{Spot, SpotKind, offset},
+    },
     known,
     schemas::Schema,
-    tree::Span,
     types::Type,
 };
 use crate::scripting::{
     Language,
-    surface::{Found, Item, Section, Shape, Signature, Surface, entry, section_page},
+    surface::{Found, Item, Section, Shape, Surface, entry, section_page},
 };
-
-/// What is at a place.
-#[derive(Clone, Debug)]
-pub(in crate::checker) struct Spot<'a> {
-    pub(in crate::checker) span: Span,
-    pub(in crate::checker) name: &'a str,
-    pub(in crate::checker) kind: SpotKind<'a>,
-}
-
-/// The kinds of places.
-#[derive(Clone, Debug)]
-pub(in crate::checker) enum SpotKind<'a> {
-    /// A member of a value.
-    Member(Type),
-    /// A name alone, with its value: the variables there, and where it is declared.
-    Name(Type, Vec<&'a str>, Option<usize>),
-    /// A key of options.
-    Option(&'static Signature),
-    /// A word of a selector.
-    Selector,
-}
 
 /// All texts of a script.
 pub(super) struct Context<'c, 'a> {
@@ -53,12 +34,6 @@ impl<'a> Context<'_, 'a> {
             .iter()
             .find_map(|(text, _)| Some((text.file.clone(), offset(text.content, name)?)))
     }
-}
-
-/// Returns where a part of a text begins.
-pub(in crate::checker) fn offset(text: &str, part: &str) -> Option<usize> {
-    let at = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
-    (at + part.len() <= text.len()).then_some(at)
 }
 
 /// Returns what can be written at a place.

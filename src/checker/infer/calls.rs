@@ -2,12 +2,12 @@
 
 use super::{
     super::{
-        editor::SpotKind,
         known,
         tree::{Access, Expr, ExprKind, Key, Name, Span},
         types::Type,
     },
     Rule, Walk, lints, literals,
+    spot::SpotKind,
 };
 use crate::scripting::surface::{Callback, Item, Shape, Signature, Ty};
 

@@ -2,12 +2,12 @@
 
 use super::{
     super::{
-        editor::{SpotKind, offset},
         known,
         tree::{Access, Expr, ExprKind, Name, Span},
         types::Type,
     },
     Rule, Walk,
+    spot::{SpotKind, offset},
 };
 
 impl<'a> Walk<'_, 'a> {

@@ -15,6 +15,7 @@ mod lints;
 mod literals;
 mod members;
 mod methods;
+pub(super) mod spot;
 mod statements;
 
 use std::{
@@ -23,8 +24,8 @@ use std::{
     path::PathBuf,
 };
 
+use self::spot::{Spot, SpotKind};
 use super::{
-    editor::{Spot, SpotKind},
     finding::Raw,
     rules::Rule,
     schemas::Knowledge,
@@ -172,7 +173,7 @@ pub(super) fn findings<'a>(
 }
 
 /// Returns what is at an offset.
-pub(super) fn spot<'a>(
+pub(super) fn spot_at<'a>(
     text: &Text<'a>,
     program: &Program<'a>,
     facts: &Facts<'a>,

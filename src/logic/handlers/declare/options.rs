@@ -39,6 +39,10 @@ pub enum Takes {
     Path,
     /// A duration, or a function that returns one.
     Delay,
+    /// A cron expression, or a function that returns one.
+    Times,
+    /// What happens to missed slots.
+    Missed,
     /// An operation of admission requests.
     Operation,
     /// A list of operations of admission requests.
@@ -73,8 +77,10 @@ enum Scope {
 const ADMISSION: Scope = Scope::Only(&[Kind::Validate, Kind::Mutate]);
 const CONVERT: Scope = Scope::Only(&[Kind::Convert]);
 const COMPARING: Scope = Scope::Only(&[Kind::Update, Kind::Field, Kind::Sub]);
-const SPAWNING: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer]);
 const DAEMON: Scope = Scope::Only(&[Kind::Daemon]);
+const DELAYED: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Every]);
+const SHARP: Scope = Scope::Only(&[Kind::Timer, Kind::Every]);
+const CRON: Scope = Scope::Only(&[Kind::Cron]);
 const TIMER: Scope = Scope::Only(&[Kind::Timer]);
 
 const fn option(name: &'static str, takes: Takes, scope: Scope, doc: &'static str) -> OptionSpec {
@@ -98,13 +104,15 @@ const OPTIONS: &[OptionSpec] = &[
     option("new", Takes::Any, COMPARING, "Only if the field has this value now: data, a marker or a function."),
     option("deleted", Takes::Boolean, Scope::Only(&[Kind::Resume]), "Also for objects that are being deleted."),
     option("optional", Takes::Boolean, Scope::Only(&[Kind::Delete]), "Do not add the finalizer only for this handler."),
-    option("initial_delay", Takes::Delay, SPAWNING, "Delay before the first call."),
+    option("initial_delay", Takes::Delay, DELAYED, "Delay before the first call."),
     option("cancellation_backoff", Takes::Duration, DAEMON, "Maximum time of a graceful exit before the daemon is cancelled."),
     option("cancellation_timeout", Takes::Duration, DAEMON, "Maximum time of a cancelled daemon before it is abandoned."),
     option("cancellation_polling", Takes::Duration, DAEMON, "Interval at which a stopping daemon is checked."),
     option("interval", Takes::Duration, TIMER, "Pause from the end of one call to the start of the next."),
-    option("sharp", Takes::Boolean, TIMER, "Measure the interval from the start of the last call."),
+    option("sharp", Takes::Boolean, SHARP, "Measure the interval from the start of the last call."),
     option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
+    option("timezone", Takes::Text, CRON, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),
+    option("missed", Takes::Missed, CRON, "What happens to the times that were missed while no operator was running: \"skip\" (default): they do not run; \"once\": the last of them runs at the start."),
     option("operations", Takes::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
     option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),
     option("subresource", Takes::Text, ADMISSION, "Only for this subresource; \"*\" is any, including the object itself."),

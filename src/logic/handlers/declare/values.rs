@@ -45,7 +45,7 @@ impl<'a> Options<'a> {
     }
 
     /// Reads an option with `read`; `None` from it is an error.
-    fn read<T>(
+    pub(super) fn read<T>(
         &self,
         name: &str,
         expected: &str,
@@ -214,7 +214,7 @@ impl<'a> Options<'a> {
     }
 }
 
-const DURATION: &str =
+pub(super) const DURATION: &str =
     "seconds, or a duration such as \"500ms\", \"1.5s\", \"10m\", \"2h\", \"1d\"";
 
 fn unknown(kind: Kind, name: &str) -> DeclareError {
@@ -228,7 +228,7 @@ fn unknown(kind: Kind, name: &str) -> DeclareError {
     }
 }
 
-fn value(argument: &Argument) -> Option<&Value> {
+pub(super) fn value(argument: &Argument) -> Option<&Value> {
     match argument {
         Argument::Value(it) => Some(it),
         Argument::Absent
@@ -260,6 +260,6 @@ fn criterion(argument: &Argument) -> Option<Criterion> {
     }
 }
 
-fn duration(argument: &Argument) -> Option<Duration> {
+pub(super) fn duration(argument: &Argument) -> Option<Duration> {
     duration::parse(value(argument)?)
 }
