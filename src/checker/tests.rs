@@ -6,7 +6,9 @@ use rhai::Engine;
 use tokio::task::LocalSet;
 
 use super::{
-    Knowledge, Level, Rule, STACK, check, known,
+    Knowledge, Level, Rule, STACK, check,
+    editor::{Question, ask},
+    known,
     parse::{Unparsed, parse, parse_draft},
 };
 use crate::scripting::{Language, Modules, Placement, ScriptHost, Source, Terms};
@@ -295,6 +297,126 @@ fn right_texts_are_the_same_as_drafts() {
             let tree = parse(language, text).map(|it| format!("{:?}", it.body));
             let draft = parse_draft(language, text).expect("a tree");
             assert_eq!((Ok(format!("{:?}", draft.tree.body)), draft.broken), (tree, Vec::new()));
+        }
+    }
+}
+
+/// Numbers that are always the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % end.max(1)
+    }
+}
+
+const PIECES: &[&str] = &[
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    "#{",
+    "|",
+    "||",
+    "=",
+    "==",
+    ".",
+    ":",
+    "::",
+    ",",
+    ";",
+    "\"",
+    "'",
+    "`",
+    "${",
+    "[[",
+    "]]",
+    "--[[",
+    "/*",
+    "*/",
+    "//",
+    "--",
+    "end ",
+    "function ",
+    "fn ",
+    "if ",
+    "then ",
+    "else ",
+    "do ",
+    "while ",
+    "for ",
+    "in ",
+    "return ",
+    "local ",
+    "let ",
+    "import ",
+    "switch ",
+    "=>",
+    "try ",
+    "catch ",
+    "not ",
+    "and ",
+    "0",
+    "é",
+    "\n",
+    "\0",
+    "ctx",
+    "kopf",
+];
+
+/// Changes a script in one to four places.
+fn mutated(numbers: &mut Numbers, scripts: &[&str]) -> String {
+    let mut text: Vec<char> = scripts[numbers.below(scripts.len())].chars().collect();
+    for _ in 0..=numbers.below(4) {
+        let at = numbers.below(text.len() + 1);
+        let len = numbers.below(30).min(text.len() - at);
+        match numbers.below(4) {
+            0 => drop(text.drain(at..at + len)),
+            1 => text.truncate(at),
+            2 => {
+                let copied: Vec<char> = text[at..at + len].repeat(1 + numbers.below(20));
+                text.splice(at..at, copied);
+            }
+            _ => {
+                let piece = PIECES[numbers.below(PIECES.len())];
+                text.splice(at..at, piece.repeat(1 + numbers.below(3)).chars());
+            }
+        }
+    }
+    text.into_iter().collect()
+}
+
+/// A short form of the fuzz targets `checker_lua` and `checker_rhai`. `KOPF_MUTATIONS` is the number of texts for each language.
+#[test]
+fn mutated_scripts_neither_fail_nor_hang() {
+    let count = std::env::var("KOPF_MUTATIONS").ok().and_then(|it| it.parse().ok()).unwrap_or(100);
+    let corpora = [
+        ("x.lua", include_str!("../../tests/it/checker/mistakes.lua.txt")),
+        ("x.rhai", include_str!("../../tests/it/checker/mistakes.rhai.txt")),
+    ];
+    for (name, corpus) in corpora {
+        let scripts: Vec<&str> =
+            corpus.split("===").filter_map(|it| it.split_once('\n')).map(|it| it.1).collect();
+        let mut numbers = Numbers(1);
+        for _ in 0..count {
+            let text = mutated(&mut numbers, &scripts);
+            let at = numbers.below(text.len() + 1);
+            let source = Source::alone(name, text.as_str());
+            let unchecked = check(std::slice::from_ref(&source), &Knowledge::default()).unchecked;
+            let questions = [
+                Question::Findings,
+                Question::Completions(at),
+                Question::Documentation(at),
+                Question::Definition(at),
+                Question::Tests,
+            ];
+            let asked = questions.map(|it| ask(&source, &Knowledge::default(), it).unchecked);
+            let mut all = unchecked.into_iter().chain(asked.into_iter().flatten());
+            assert!(!all.any(|it| it.contains("failed")), "{text}");
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
     schemas::Knowledge,
     tree::{Expr, ExprKind, Stmt, Tree},
 };
-use crate::scripting::{Language, Source, TokenKind, lex, shown_module};
+use crate::scripting::{Language, Source, Token, TokenKind, lex, shown_module};
 
 /// How often a text is repaired: each time, the end of a string or a comment is missing.
 const REPAIRS_MAX: usize = 10;
@@ -214,12 +214,16 @@ fn unclosed(language: Language, text: &str) -> Option<usize> {
             return found.map(|it| it.at);
         }
         // Only the end was missing: that of the last string, or that of a comment, which is no token.
-        let last = tokens.last().map_or(0, |it| it.at);
+        let is_begin = |it: &&Token<'_>| {
+            let is_text = it.kind == TokenKind::Text && it.text.starts_with(['"', '\'', '`', '[']);
+            is_text && it.at < text.len()
+        };
         let after = tokens.last().map_or(0, |it| it.at + it.text.len());
-        let is_string = tokens.last().is_some_and(|it| it.at + it.text.len() == closed.len());
-        let comment =
-            text.get(after..).and_then(|it| it.find(if *end == "*/" { "/*" } else { "--" }));
-        return Some(if is_string { last } else { after + comment.unwrap_or_default() });
+        let begin = tokens.iter().rev().find(is_begin).filter(|_| after > text.len());
+        let sign = if *end == "*/" { "/*" } else { "--" };
+        let comment = text.get(after..).and_then(|it| it.find(sign));
+        let line = text.rfind('\n').map_or(0, |it| it + 1);
+        return Some(begin.map(|it| it.at).or(comment.map(|it| it + after)).unwrap_or(line));
     }
     None
 }
