@@ -390,10 +390,12 @@ fn mutated(numbers: &mut Numbers, scripts: &[&str]) -> String {
     text.into_iter().collect()
 }
 
-/// A short form of the fuzz targets `checker_lua` and `checker_rhai`. `KOPF_MUTATIONS` is the number of texts for each language.
+/// How many scripts of each language are mutated.
+const MUTATIONS: usize = 100;
+
+/// A short form of the fuzz targets `checker_lua` and `checker_rhai`.
 #[test]
 fn mutated_scripts_neither_fail_nor_hang() {
-    let count = std::env::var("KOPF_MUTATIONS").ok().and_then(|it| it.parse().ok()).unwrap_or(100);
     let corpora = [
         ("x.lua", include_str!("../../tests/it/checker/mistakes.lua.txt")),
         ("x.rhai", include_str!("../../tests/it/checker/mistakes.rhai.txt")),
@@ -402,7 +404,7 @@ fn mutated_scripts_neither_fail_nor_hang() {
         let scripts: Vec<&str> =
             corpus.split("===").filter_map(|it| it.split_once('\n')).map(|it| it.1).collect();
         let mut numbers = Numbers(1);
-        for _ in 0..count {
+        for _ in 0..MUTATIONS {
             let text = mutated(&mut numbers, &scripts);
             let at = numbers.below(text.len() + 1);
             let source = Source::alone(name, text.as_str());
