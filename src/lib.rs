@@ -8,6 +8,7 @@ pub mod features;
 pub mod handling;
 pub mod heap;
 pub mod logic;
+pub mod lsp;
 pub mod ports;
 pub mod reactor;
 pub mod scripting;

@@ -4,6 +4,7 @@
 //! each language and one tree for both, and compares the names with the tables of the surface. It calls nothing and changes nothing.
 //! Scripts are untrusted: the size of a text, the depth of its nesting and the steps of the checker are bounded.
 
+pub mod editor;
 mod finding;
 mod infer;
 mod known;
@@ -33,6 +34,8 @@ const TARGET: &str = "kopf.scripts";
 
 /// Larger texts are not checked. No script is larger.
 const BYTES_MAX: usize = 1 << 20;
+/// Scripts with larger modules, all texts together, are not checked.
+const ALL_BYTES_MAX: usize = 4 << 20;
 /// The stack of the thread that checks: trees are as deep as their texts.
 const STACK: usize = 64 << 20;
 
@@ -145,6 +148,12 @@ fn of_source(source: &Source, knowledge: &Knowledge, findings: &mut Findings) {
     });
     let texts: Vec<Texts> = std::iter::once(own).chain(modules).collect();
     let mut parsed = Vec::new();
+    if texts.iter().map(|it| it.text.len()).sum::<usize>() > ALL_BYTES_MAX {
+        let mib = ALL_BYTES_MAX >> 20;
+        let why = format!("it and its modules are larger than {mib} MiB together");
+        findings.unchecked.push(format!("{} is not checked: {why}.", source.name));
+        return;
+    }
     for text in &texts {
         match parsed_text(text, language) {
             Ok(tree) => parsed.push((text, tree)),

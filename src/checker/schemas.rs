@@ -159,6 +159,25 @@ impl Schema {
         }
     }
 
+    /// Returns the names of its fields with their types and descriptions.
+    pub(super) fn fields(&self) -> Vec<(String, String, String)> {
+        let fields = self.node().get("properties").and_then(Value::as_object);
+        let names = fields.into_iter().flat_map(serde_json::Map::keys);
+        let told = |name: &String| {
+            let text = |of: &Self, key: &str| {
+                of.node().get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
+            let escaped = name.replace('~', "~0").replace('/', "~1");
+            let field = self.below(&format!("properties/{escaped}"));
+            let own = self.node().pointer(&format!("/properties/{escaped}/description"));
+            let own = own.and_then(Value::as_str).map(str::to_owned);
+            let ty = field.as_ref().map(|it| text(it, "type")).unwrap_or_default();
+            let doc = own.or_else(|| field.as_ref().map(|it| text(it, "description")));
+            (name.clone(), ty, doc.unwrap_or_default())
+        };
+        names.map(told).collect()
+    }
+
     /// Returns the schema of the items of a list, or of the values of a map.
     pub(super) fn item(&self) -> Option<Self> {
         self.below("items").or_else(|| self.below("additionalProperties"))

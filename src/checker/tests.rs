@@ -1,12 +1,17 @@
 //! Tests of the parsers and of the bounds.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use rhai::Engine;
 use tokio::task::LocalSet;
 
 use super::{
-    Knowledge, Level, Rule, STACK, check, known,
-    parse::{Unparsed, parse},
+    Knowledge, Level, Rule, STACK, check,
+    editor::{Question, ask},
+    known,
+    parse::{Unparsed, parse, parse_draft},
 };
-use crate::scripting::{Language, Placement, ScriptHost, Source, Terms};
+use crate::scripting::{Language, Modules, Placement, ScriptHost, Source, Terms};
 use crate::settings::{Settings, Strict};
 
 fn told(name: &str, text: &str) -> Vec<String> {
@@ -104,9 +109,13 @@ pcall(given, {})";
     assert_eq!(told("x.lua", own), Vec::<String>::new());
 }
 
+fn many(count: usize, line: impl Fn(usize) -> String) -> String {
+    (0..count).map(line).collect::<Vec<_>>().concat()
+}
+
 /// Many lines, each with its number in it.
 fn lines(line: impl Fn(usize) -> String) -> String {
-    (0..20_000).map(line).collect::<Vec<_>>().concat()
+    many(20_000, line)
 }
 
 #[test]
@@ -168,4 +177,248 @@ async fn the_names_of_lua_are_those_of_its_vm() {
     let Err(errors) = prepared else { panic!("the script ends with an error") };
     let told = errors[0].to_string();
     assert!(told.lines().next().is_some_and(|it| it.ends_with("differences: ")), "{told}");
+}
+
+/// Texts that are as large or as nested as they may be.
+fn hostile() -> Vec<(&'static str, String, &'static str)> {
+    let blocks = |open: &str, close: &str, inner: &str| {
+        let inner = inner.repeat(((1 << 20) - 200 * (open.len() + close.len())) / inner.len());
+        format!("{}{inner}{}", open.repeat(200), close.repeat(200))
+    };
+    let locals = many(100_000, |it| format!("x{it}=x\n"));
+    let aliases = "local a0=kopf\n".to_owned()
+        + many(19_999, |it| format!("local a{}=a{it}\n", it + 1)).as_str();
+    let lets =
+        "let a0=1;\n".to_owned() + many(19_999, |it| format!("let a{}=a{it};\n", it + 1)).as_str();
+    let calls = many(10_000, |it| {
+        let next = it + 1;
+        format!("local function f{next}(ctx) g{next}(ctx) end\nfunction g{next}(c) f{it}(c) end\n")
+    });
+    let (deep, steps) = ("it is nested too deep", "it takes too many steps");
+    vec![
+        ("x.lua", format!("x = 1{}", " + 1".repeat((1 << 18) - 2)), deep),
+        ("x.rhai", format!("let x = 1{};", " + 1".repeat((1 << 18) - 3)), deep),
+        ("x.lua", blocks("do ", " end", "x=y "), steps),
+        ("x.rhai", blocks("{ ", " }", "x=x;"), steps),
+        ("x.lua", format!("x = 1\n{locals}"), ""),
+        ("x.lua", aliases + "a19999.on_creat()", "there is no a19999.on_creat"),
+        ("x.rhai", lets, ""),
+        ("x.lua", calls + "function f0(c) print(c.spce) end", "there is no c.spce"),
+        ("x.rhai", format!("{}1{}", "if true { ".repeat(250), " }.x".repeat(250)), ""),
+        ("x.lua", "x".repeat((1 << 20) + 1), "it is larger than 1 MiB"),
+        ("x.rhai", " ".repeat((1 << 20) + 1), "it is larger than 1 MiB"),
+        ("x.lua", format!("local t = {}1{}", "{".repeat(299), "}".repeat(299)), deep),
+        ("x.rhai", format!("let x = `{}", "${".repeat(10_000)), "is not understood"),
+    ]
+}
+
+#[test]
+fn hostile_texts_end_at_a_bound_that_the_warning_names() {
+    for (name, text, expected) in hostile() {
+        let found = told(name, &text);
+        let shown = text.get(..60).unwrap_or(&text);
+        if expected.is_empty() {
+            assert_eq!(found, Vec::<String>::new(), "{shown}");
+        } else {
+            assert!(found.iter().any(|it| it.contains(expected)), "{shown}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_script_whose_modules_are_large_is_not_checked() {
+    let module = |at: usize| (format!("m{at}.lua").into(), "-".repeat(1 << 20));
+    let modules = Modules::of_texts((0..4).map(module).collect());
+    for at in 0..4 {
+        modules.read(format!("m{at}.lua").as_ref(), "x.lua").expect("a text");
+    }
+    let source = Source { name: "x.lua".into(), text: "helpr()".into(), modules };
+    let found = check(&[source], &Knowledge::default());
+    let expected = "x.lua is not checked: it and its modules are larger than 4 MiB together.";
+    assert_eq!((found.all.len(), found.unchecked), (0, vec![expected.to_owned()]));
+}
+
+#[test]
+fn the_functions_of_rhai_are_those_of_its_engine() {
+    let mut all: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+    let engine = Engine::new();
+    let is_word = |it: &str| it.starts_with(|it: char| it.is_ascii_alphabetic());
+    let found = engine.collect_fn_metadata(
+        None,
+        |it| Some((it.metadata.name.to_string(), it.metadata.num_params)),
+        true,
+    );
+    for (name, count) in found {
+        if is_word(&name) && !name.contains(['$', ' ']) {
+            all.entry(name).or_default().insert(count);
+        }
+    }
+    let known: BTreeMap<String, BTreeSet<usize>> = known::rhai::FUNCTIONS
+        .iter()
+        .map(|(name, arities)| ((*name).to_owned(), arities.iter().copied().collect()))
+        .collect();
+    assert_eq!(known.len(), known::rhai::FUNCTIONS.len());
+    assert!(known::rhai::FUNCTIONS.is_sorted_by_key(|it| it.0));
+    assert_eq!(known, all);
+}
+
+fn draft(language: Language, text: &str) -> (usize, Vec<usize>) {
+    let draft = parse_draft(language, text).expect("not deep");
+    (draft.tree.body.len(), draft.broken)
+}
+
+#[test]
+fn what_is_being_typed_hides_only_itself() {
+    let lua = "local a = 1\nlocal function f(ctx)\n    ctx.spec.\n    local b = \n    if b. then\n        a(\n    end\nend\nlocal c = { x = , y = f( }\nprint(a, c)";
+    assert_eq!(draft(Language::Lua, lua).0, 4);
+    let rhai = "let a = 1;\nfn f(ctx) {\n    ctx.spec.\n    let b = ;\n    if b. {\n        a(\n    }\n}\nlet c = #{ x: , y: f( };\nprint(a);";
+    assert_eq!(draft(Language::Rhai, rhai).0, 4);
+    for text in ["end end x()", "x = = 1\ny()", "for\ny()", "local function\ny()", "x."] {
+        let (_, broken) = draft(Language::Lua, text);
+        assert!(!broken.is_empty(), "{text}");
+    }
+    for text in ["} } x();", "let = 1;\ny();", "for\ny()", "fn\ny()", "x.", "#{ a"] {
+        let (_, broken) = draft(Language::Rhai, text);
+        assert!(!broken.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn right_texts_are_the_same_as_drafts() {
+    let texts = [
+        (Language::Lua, include_str!("../../tests/it/checker/right.lua.txt")),
+        (Language::Rhai, include_str!("../../tests/it/checker/right.rhai.txt")),
+    ];
+    for (language, scripts) in texts {
+        let right: Vec<&str> =
+            scripts.split("===").filter(|it| parse(language, it).is_ok()).collect();
+        assert!(right.len() > 3, "{}", right.len());
+        for text in right {
+            let tree = parse(language, text).map(|it| format!("{:?}", it.body));
+            let draft = parse_draft(language, text).expect("a tree");
+            assert_eq!((Ok(format!("{:?}", draft.tree.body)), draft.broken), (tree, Vec::new()));
+        }
+    }
+}
+
+/// Numbers that are always the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % end.max(1)
+    }
+}
+
+const PIECES: &[&str] = &[
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    "#{",
+    "|",
+    "||",
+    "=",
+    "==",
+    ".",
+    ":",
+    "::",
+    ",",
+    ";",
+    "\"",
+    "'",
+    "`",
+    "${",
+    "[[",
+    "]]",
+    "--[[",
+    "/*",
+    "*/",
+    "//",
+    "--",
+    "end ",
+    "function ",
+    "fn ",
+    "if ",
+    "then ",
+    "else ",
+    "do ",
+    "while ",
+    "for ",
+    "in ",
+    "return ",
+    "local ",
+    "let ",
+    "import ",
+    "switch ",
+    "=>",
+    "try ",
+    "catch ",
+    "not ",
+    "and ",
+    "0",
+    "é",
+    "\n",
+    "\0",
+    "ctx",
+    "kopf",
+];
+
+/// Changes a script in one to four places.
+fn mutated(numbers: &mut Numbers, scripts: &[&str]) -> String {
+    let mut text: Vec<char> = scripts[numbers.below(scripts.len())].chars().collect();
+    for _ in 0..=numbers.below(4) {
+        let at = numbers.below(text.len() + 1);
+        let len = numbers.below(30).min(text.len() - at);
+        match numbers.below(4) {
+            0 => drop(text.drain(at..at + len)),
+            1 => text.truncate(at),
+            2 => {
+                let copied: Vec<char> = text[at..at + len].repeat(1 + numbers.below(20));
+                text.splice(at..at, copied);
+            }
+            _ => {
+                let piece = PIECES[numbers.below(PIECES.len())];
+                text.splice(at..at, piece.repeat(1 + numbers.below(3)).chars());
+            }
+        }
+    }
+    text.into_iter().collect()
+}
+
+/// How many scripts of each language are mutated.
+const MUTATIONS: usize = 100;
+
+/// A short form of the fuzz targets `checker_lua` and `checker_rhai`.
+#[test]
+fn mutated_scripts_neither_fail_nor_hang() {
+    let corpora = [
+        ("x.lua", include_str!("../../tests/it/checker/mistakes.lua.txt")),
+        ("x.rhai", include_str!("../../tests/it/checker/mistakes.rhai.txt")),
+    ];
+    for (name, corpus) in corpora {
+        let scripts: Vec<&str> =
+            corpus.split("===").filter_map(|it| it.split_once('\n')).map(|it| it.1).collect();
+        let mut numbers = Numbers(1);
+        for _ in 0..MUTATIONS {
+            let text = mutated(&mut numbers, &scripts);
+            let at = numbers.below(text.len() + 1);
+            let source = Source::alone(name, text.as_str());
+            let unchecked = check(std::slice::from_ref(&source), &Knowledge::default()).unchecked;
+            let questions = [
+                Question::Findings,
+                Question::Completions(at),
+                Question::Documentation(at),
+                Question::Definition(at),
+                Question::Tests,
+            ];
+            let asked = questions.map(|it| ask(&source, &Knowledge::default(), it).unchecked);
+            let mut all = unchecked.into_iter().chain(asked.into_iter().flatten());
+            assert!(!all.any(|it| it.contains("failed")), "{text}");
+        }
+    }
 }

@@ -59,6 +59,8 @@ pub enum Command {
     /// Show the reference of functions, options, fields of `ctx`, and settings
     #[command(after_help = DOCS_AFTER_HELP)]
     Docs(DocsArgs),
+    /// Serve editors: mistakes, completions, documentation and definitions, over the Language Server Protocol on stdin and stdout
+    Lsp,
     /// Pause operators until `kopf resume`, or until a duration has passed
     #[command(after_help = FREEZE_AFTER_HELP)]
     Freeze(FreezeArgs),

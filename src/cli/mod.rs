@@ -30,6 +30,7 @@ mod health_server;
 mod identity;
 mod init;
 pub mod logging;
+mod lsp;
 mod manifests;
 mod memory_trim;
 pub mod objects;
@@ -61,6 +62,7 @@ pub fn main() -> ExitCode {
         Command::Rbac(args::RbacCommand::Generate(args)) => rbac::generate(&args),
         Command::Rbac(args::RbacCommand::Verify(args)) => rbac::verify(&args),
         Command::Docs(args) => docs::run(&args),
+        Command::Lsp => lsp::run(),
         Command::Stubs(args) => stubs::run(&args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),
         Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),

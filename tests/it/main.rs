@@ -12,6 +12,7 @@ mod cluster;
 mod docs;
 mod e2e;
 mod examples;
+mod lsp;
 mod reactor;
 mod real_clock;
 mod scenarios;

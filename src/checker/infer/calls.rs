@@ -7,6 +7,7 @@ use super::{
         types::Type,
     },
     Rule, Walk, lints, literals,
+    spot::SpotKind,
 };
 use crate::scripting::surface::{Callback, Item, Shape, Signature, Ty};
 
@@ -20,6 +21,7 @@ impl<'a> Walk<'_, 'a> {
             ExprKind::Name(name) => return self.call_of_rhai(name, function.span, arguments),
             ExprKind::Member(of, name, access) => {
                 let holder = self.expr(of);
+                self.note_member(&holder, *name);
                 self.own_function(&holder, of, (*name, *access), arguments);
                 self.member(&holder, of, *name)
             }
@@ -158,9 +160,9 @@ impl<'a> Walk<'_, 'a> {
     }
 
     fn call_of_rhai(&mut self, name: &'a str, span: Span, arguments: &[Expr<'a>]) -> Type {
+        self.note_name(name, span, &Type::Any);
         let given = arguments.len();
-        let is_own = self.functions.contains_key(name)
-            || !known::rhai::FUNCTIONS.iter().any(|(it, _)| *it == name);
+        let is_own = self.functions.contains_key(name) || known::rhai::find(name).is_none();
         self.activity += usize::from(is_own || matches!(name, "sleep" | "exit"));
         let is_variable = self.variable(name).is_some() || self.tops.contains_key(name);
         if is_variable {
@@ -184,8 +186,7 @@ impl<'a> Walk<'_, 'a> {
             return Type::Any;
         }
         self.values(arguments);
-        let known = known::rhai::FUNCTIONS.iter().find(|(it, _)| *it == name);
-        if let Some((_, arities)) = known {
+        if let Some(arities) = known::rhai::find(name) {
             if !is_of_rhai(name, given) {
                 self.report(Rule::Arguments, span, arities_told(name, arities, given), None);
             }
@@ -225,6 +226,9 @@ impl<'a> Walk<'_, 'a> {
                 self.options(path, signature, argument);
                 continue;
             }
+            if path.starts_with("kube.") {
+                self.note_selector(argument);
+            }
             let ty = self.expr(argument);
             let parameter = signature.parameters.get(place).copied().or(signature.rest);
             if let Some(parameter) = parameter {
@@ -241,6 +245,13 @@ impl<'a> Walk<'_, 'a> {
             return Type::Whole;
         }
         signature.returns.map_or(Type::Any, known::type_of)
+    }
+
+    /// Notes a string that names a resource.
+    pub(super) fn note_selector(&mut self, word: &Expr<'a>) {
+        if let ExprKind::Text(text) = word.bare().kind {
+            self.note(Name { text, span: word.span }, |_| SpotKind::Selector);
+        }
     }
 
     /// Checks the number of arguments.
@@ -280,6 +291,15 @@ impl<'a> Walk<'_, 'a> {
     pub(super) fn options(&mut self, path: &str, signature: &'static Signature, given: &Expr<'a>) {
         let ExprKind::Table(items) = &given.bare().kind else { return };
         for item in items {
+            let key = match (&item.key, &item.value.kind) {
+                (Key::Name(name), _) => Some(*name),
+                // A name without its value yet.
+                (Key::Place, ExprKind::Name(text)) => Some(Name { text, span: item.value.span }),
+                _ => None,
+            };
+            if let Some(key) = key {
+                self.note(key, |_| SpotKind::Option(signature));
+            }
             self.key(&item.key);
             let ty = self.expr(&item.value);
             let Key::Name(name) = &item.key else {
@@ -358,8 +378,7 @@ fn expands(argument: &Expr<'_>) -> bool {
 
 /// Whether Rhai itself has a function with this number of arguments.
 fn is_of_rhai(name: &str, given: usize) -> bool {
-    let mut known = known::rhai::FUNCTIONS.iter();
-    known.any(|(it, arities)| *it == name && arities.contains(&given))
+    known::rhai::find(name).is_some_and(|it| it.contains(&given))
         || known::rhai::SYNTAX.contains(&name)
 }
 

@@ -47,6 +47,9 @@ impl<'a> Walk<'_, 'a> {
                 self.options(path, signature, argument);
                 continue;
             }
+            if signature.selects {
+                self.note_selector(argument);
+            }
             let ty = self.expr(argument);
             match ty {
                 Type::Function(id) if Some(place) == last => {

@@ -3,10 +3,11 @@
 use super::{
     super::{
         known,
-        tree::{Access, Expr, ExprKind, Span},
+        tree::{Access, Expr, ExprKind, Name, Span},
         types::Type,
     },
     Rule, Walk,
+    spot::{SpotKind, offset},
 };
 
 impl<'a> Walk<'_, 'a> {
@@ -33,6 +34,7 @@ impl<'a> Walk<'_, 'a> {
             ExprKind::Name(name) => self.name(name, value.span, false),
             ExprKind::Member(of, name, access) => {
                 let holder = self.expr(of);
+                self.note_member(&holder, *name);
                 if let (Type::Module(module), Access::Scoped) = (&holder, access) {
                     self.module_variable(*module, of, *name);
                 }
@@ -107,6 +109,25 @@ impl<'a> Walk<'_, 'a> {
 
     /// A name is read; called, if it is the function of a call.
     pub(super) fn name(&mut self, name: &'a str, span: Span, is_called: bool) -> Type {
+        let ty = self.type_of_name(name, span, is_called);
+        self.note_name(name, span, &ty);
+        ty
+    }
+
+    /// Notes a name alone.
+    pub(super) fn note_name(&mut self, name: &'a str, span: Span, ty: &Type) {
+        self.note(Name { text: name, span }, |walk| {
+            let declared = walk.variable(name).and_then(|it| walk.names.get(it)).copied();
+            let declared =
+                declared.or_else(|| walk.facts.globals.get_key_value(name).map(|it| *it.0));
+            let declared = declared.or_else(|| walk.tops.get_key_value(name).map(|it| *it.0));
+            let declared = declared.or_else(|| walk.functions.get_key_value(name).map(|it| *it.0));
+            let at = declared.and_then(|it| offset(walk.text.content, it));
+            SpotKind::Name(ty.clone(), walk.visible(), at)
+        });
+    }
+
+    fn type_of_name(&mut self, name: &'a str, span: Span, is_called: bool) -> Type {
         if let Some(id) = self.variable(name) {
             return self.types.get(id).cloned().unwrap_or(Type::Any);
         }

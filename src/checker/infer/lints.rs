@@ -397,11 +397,10 @@ fn root_of<'a>(value: &Expr<'a>) -> Option<&'a str> {
     }
 }
 
-/// Whether a condition is about this member.
+/// Whether a condition is about this member, and about no other value.
 fn mentions(value: &Expr<'_>, name: &str) -> bool {
     match &value.bare().kind {
         ExprKind::Not(inner) => mentions(inner, name),
-        ExprKind::Binary(_, left, right) => mentions(left, name) || mentions(right, name),
         ExprKind::Member(of, member, _) | ExprKind::Method(of, member, _) => {
             member.text == name || mentions(of, name)
         }

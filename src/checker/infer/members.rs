@@ -232,12 +232,13 @@ impl<'a> Walk<'_, 'a> {
 
     /// Checks the fields of a table that becomes a part of an object.
     pub(super) fn fields_of(&mut self, schema: &Schema, value: &Expr<'a>) {
-        if !self.reports {
+        if !self.reports && self.probe.is_none() {
             return;
         }
         let ExprKind::Table(items) = &value.bare().kind else { return };
         for item in items {
             let (Key::Name(name), inner) = (&item.key, &item.value) else { continue };
+            self.note_member(&Type::Object(schema.clone(), true), *name);
             match schema.field(name.text) {
                 Field::Known(field) => self.fields_of(&field, inner),
                 Field::Open => {}

@@ -14,6 +14,7 @@ impl<'a> Walk<'_, 'a> {
     /// `of:name(…)` in Lua, `of.name(…)` in Rhai.
     pub(super) fn method(&mut self, of: &Expr<'a>, name: Name<'a>, arguments: &[Expr<'a>]) -> Type {
         let holder = self.expr(of);
+        self.note_member(&holder, name);
         self.activity += usize::from(self.may_wait(&holder, name.text));
         if name.text == "set" {
             // A map may get a function under this name.

@@ -15,15 +15,21 @@ mod lints;
 mod literals;
 mod members;
 mod methods;
+pub(super) mod spot;
 mod statements;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
+use self::spot::{Spot, SpotKind};
 use super::{
     finding::Raw,
     rules::Rule,
     schemas::Knowledge,
-    tree::{Function, Span, Stmt, Tree},
+    tree::{Function, Name, Span, Stmt, Tree},
     types::{Ctx, Declared, Type},
 };
 use crate::scripting::Language;
@@ -32,6 +38,9 @@ use crate::scripting::Language;
 const WALKS_MAX: usize = 8;
 /// The steps of all walks of one text: a second, or so.
 const STEPS_MAX: usize = 20_000_000;
+
+/// How many scopes are looked into in the time of one step.
+const SCOPES_PER_STEP: usize = 4;
 
 /// Maximum number of mistakes that are reported of one text.
 const FINDINGS_MAX: usize = 200;
@@ -77,6 +86,21 @@ pub(super) struct Exports<'a> {
     /// The functions of Rhai, with their numbers of parameters.
     pub(super) functions: BTreeMap<&'a str, Vec<usize>>,
     pub(super) variables: BTreeSet<&'a str>,
+    /// The fields that the text of Lua assigns to.
+    fields: BTreeSet<&'a str>,
+}
+
+impl<'a> Exports<'a> {
+    /// Returns all names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
+        let all = self.functions.keys().chain(&self.variables).chain(&self.fields);
+        all.copied()
+    }
+
+    /// Returns the place where a name is written first.
+    pub(super) fn find(&self, name: &str) -> Option<&'a str> {
+        self.names().find(|it| *it == name)
+    }
 }
 
 /// What walks find out about a text.
@@ -89,6 +113,8 @@ pub(super) struct Facts<'a> {
     escaped: BTreeSet<usize>,
     pub(super) globals: BTreeMap<&'a str, (usize, Type)>,
     pub(super) fields: BTreeSet<&'a str>,
+    /// Modules that are not known.
+    pub(super) missing: BTreeSet<PathBuf>,
     /// What the top level returns.
     returned: Option<Type>,
     /// Whether globals may be assigned to by names that are not written out.
@@ -116,7 +142,7 @@ pub(super) fn facts<'a>(
     for _ in 0..WALKS_MAX {
         let mut walk = Walk::new(text, program, &facts, steps);
         walk.top_level();
-        steps = walk.steps;
+        steps = walk.steps.get();
         if steps == 0 {
             return Err(TooLong);
         }
@@ -139,11 +165,28 @@ pub(super) fn findings<'a>(
     let mut walk = Walk::new(text, program, facts, STEPS_MAX / 2);
     walk.reports = true;
     walk.top_level();
-    if walk.steps == 0 {
+    if walk.steps.get() == 0 {
         return Err(TooLong);
     }
     walk.found.sort();
     Ok(walk.found)
+}
+
+/// Returns what is at an offset.
+pub(super) fn spot_at<'a>(
+    text: &Text<'a>,
+    program: &Program<'a>,
+    facts: &Facts<'a>,
+    at: usize,
+) -> Result<Option<Spot<'a>>, TooLong> {
+    let mut walk = Walk::new(text, program, facts, STEPS_MAX / 2);
+    walk.reports = true;
+    walk.probe = Some(at);
+    walk.top_level();
+    if walk.steps.get() == 0 {
+        return Err(TooLong);
+    }
+    Ok(walk.spot)
 }
 
 fn exports<'a>(text: &Text<'a>, facts: &Facts<'a>) -> Exports<'a> {
@@ -152,7 +195,7 @@ fn exports<'a>(text: &Text<'a>, facts: &Facts<'a>) -> Exports<'a> {
             Some(Type::Own(id)) => facts.variables.get(*id).is_some_and(|it| !it.is_open),
             Some(_) | None => false,
         };
-        return Exports { is_closed, ..Exports::default() };
+        return Exports { is_closed, fields: facts.fields.clone(), ..Exports::default() };
     }
     let mut exports = Exports { is_closed: true, ..Exports::default() };
     for statement in &text.tree.body {
@@ -178,6 +221,8 @@ struct Walk<'p, 'a> {
     next: Facts<'a>,
     scopes: Vec<BTreeMap<&'a str, usize>>,
     types: Vec<Type>,
+    /// The names of the variables, as they are declared.
+    names: Vec<&'a str>,
     /// The functions of a Rhai script: numbers of parameters, and numbers of the functions.
     functions: BTreeMap<&'a str, Vec<(usize, usize)>>,
     /// The variables of the top level of a Rhai script.
@@ -194,9 +239,12 @@ struct Walk<'p, 'a> {
     activity: usize,
     /// The kinds whose status was looked at.
     statuses: BTreeSet<usize>,
-    steps: usize,
+    steps: Cell<usize>,
     reports: bool,
     found: Vec<Raw>,
+    /// The offset that an editor asks about, and what is there.
+    probe: Option<usize>,
+    spot: Option<Spot<'a>>,
 }
 
 impl<'p, 'a> Walk<'p, 'a> {
@@ -213,6 +261,7 @@ impl<'p, 'a> Walk<'p, 'a> {
             next: Facts::default(),
             scopes: vec![BTreeMap::new()],
             types: Vec::new(),
+            names: Vec::new(),
             functions: BTreeMap::new(),
             tops: BTreeMap::new(),
             depth: 0,
@@ -221,9 +270,11 @@ impl<'p, 'a> Walk<'p, 'a> {
             tries: 0,
             activity: 0,
             statuses: BTreeSet::new(),
-            steps,
+            steps: Cell::new(steps),
             reports: false,
             found: Vec::new(),
+            probe: None,
+            spot: None,
         }
     }
 
@@ -254,16 +305,35 @@ impl<'p, 'a> Walk<'p, 'a> {
 
     /// Counts a step. Returns whether there are any left.
     fn step(&mut self) -> bool {
-        self.steps = self.steps.saturating_sub(1);
-        self.steps > 0
+        self.spend(1);
+        self.steps.get() > 0
+    }
+
+    fn spend(&self, steps: usize) {
+        self.steps.set(self.steps.get().saturating_sub(steps));
     }
 
     fn report(&mut self, rule: Rule, span: Span, message: String, hint: Option<String>) {
-        if self.reports {
+        // What is not written yet has no length.
+        if self.reports && span.len > 0 {
             self.found.push(Raw { span, rule, message, hint, grant: None });
             // Looking for the nearest name of each would take long.
             self.reports = self.found.len() < FINDINGS_MAX;
         }
+    }
+
+    /// Notes what is at this place, if an editor asks about it.
+    fn note(&mut self, name: Name<'a>, kind: impl FnOnce(&Self) -> SpotKind<'a>) {
+        let Name { text, span } = name;
+        let is_there = |at: usize| span.at <= at && at <= span.at + span.len;
+        if self.probe.is_some_and(is_there) && self.spot.is_none() {
+            self.spot = Some(Spot { span, name: text, kind: kind(self) });
+        }
+    }
+
+    /// Notes a member of a value.
+    fn note_member(&mut self, holder: &Type, name: Name<'a>) {
+        self.note(name, |_| SpotKind::Member(holder.clone()));
     }
 
     fn scoped(&mut self, inside: impl FnOnce(&mut Self)) {
@@ -281,6 +351,7 @@ impl<'p, 'a> Walk<'p, 'a> {
         let id = self.types.len();
         let is_constant = self.facts.variables.get(id).is_some_and(|it| it.assigned == 0);
         self.types.push(if is_constant { ty } else { Type::Any });
+        self.names.push(name);
         self.next.variables.push(Variable::default());
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name, id);
@@ -288,6 +359,8 @@ impl<'p, 'a> Walk<'p, 'a> {
     }
 
     fn variable(&self, name: &str) -> Option<usize> {
+        // The scopes that are looked into: they may be many.
+        self.spend(self.scopes.len() / SCOPES_PER_STEP);
         self.scopes.iter().rev().find_map(|it| it.get(name)).copied()
     }
 

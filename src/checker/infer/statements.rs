@@ -151,6 +151,7 @@ impl<'a> Walk<'_, 'a> {
             ExprKind::Name(name) => {
                 if let Some(id) = self.variable(name) {
                     self.escape(&ty);
+                    self.note_name(name, target.span, &Type::Any);
                     if let Some(variable) = self.next.variables.get_mut(id) {
                         variable.assigned += 1;
                     }
@@ -168,6 +169,7 @@ impl<'a> Walk<'_, 'a> {
                 self.next.fields.insert(name.text);
                 self.escape(&ty);
                 let holder = self.expr(of);
+                self.note_member(&holder, *name);
                 return self.assign_member(&holder, of, *name);
             }
             ExprKind::Index(of, key) => {
@@ -287,7 +289,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Returns the module with this name.
-    pub(super) fn module(&self, name: &str) -> Type {
+    pub(super) fn module(&mut self, name: &str) -> Type {
         let is_lua = self.is_lua();
         let name = name.strip_prefix("./").unwrap_or(name);
         let mut path = name.to_owned();
@@ -303,6 +305,9 @@ impl<'a> Walk<'_, 'a> {
         };
         let Ok(file) = module_file(&path, extension) else { return Type::Any };
         let found = self.program.files.iter().position(|it| std::path::Path::new(it) == file);
+        if found.is_none() {
+            self.next.missing.insert(file);
+        }
         // A file of the script goes first.
         found
             .map(Type::Module)

@@ -114,6 +114,16 @@ pub(super) fn class_section(name: &str) -> Option<&'static Section> {
     SURFACE.classes.iter().find(|it| it.name == name)
 }
 
+/// Returns the fields of a `ctx`; of any if it is not known which one it is.
+pub(super) fn fields_of_ctx(ctx: Ctx) -> impl Iterator<Item = &'static Item> {
+    let known: BTreeSet<&str> = ctx.categories().map(ctx_class).collect();
+    let is_any = known.is_empty();
+    let classes = classes().filter(move |it| {
+        known.contains(it.name) || (is_any && matches!(it.name, "ChangeCtx" | "BackgroundCtx"))
+    });
+    classes.flat_map(items)
+}
+
 /// Returns all fields of `ctx`.
 pub(super) fn kwargs() -> impl Iterator<Item = &'static str> {
     KWARGS.iter().map(|it| it.name)
@@ -126,9 +136,7 @@ pub(super) fn is_method(name: &str) -> bool {
 
 /// Whether Rhai itself has a function or a property with this name.
 pub(super) fn is_of_rhai(name: &str) -> bool {
-    rhai::FUNCTIONS.iter().any(|(it, _)| *it == name)
-        || rhai::SYNTAX.contains(&name)
-        || rhai::PROPERTIES.contains(&name)
+    rhai::find(name).is_some() || rhai::SYNTAX.contains(&name) || rhai::PROPERTIES.contains(&name)
 }
 
 /// Whether the top of objects may have this field.

@@ -145,6 +145,12 @@ pub(in crate::checker) const FUNCTIONS: &[(&str, &[usize])] = &[
     ("zip", &[3]),
 ];
 
+/// Returns the numbers of arguments of a function.
+pub(in crate::checker) fn find(name: &str) -> Option<&'static [usize]> {
+    let at = FUNCTIONS.binary_search_by(|(it, _)| (*it).cmp(name)).ok()?;
+    FUNCTIONS.get(at).map(|(_, arities)| *arities)
+}
+
 /// Functions that are part of the syntax, with any number of arguments.
 pub(in crate::checker) const SYNTAX: &[&str] = &[
     "Fn",

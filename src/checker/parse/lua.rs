@@ -38,7 +38,12 @@ impl<'a> Reader<'_, 'a> {
                 if reader.eat(";") {
                     continue;
                 }
-                body.push(reader.statement()?);
+                let before = reader.at;
+                match reader.statement() {
+                    Some(statement) => body.push(statement),
+                    None => reader.leave_out(before)?,
+                }
+                reader.at = reader.at.max(before + usize::from(reader.recovers));
             }
             Some(body)
         })
@@ -288,7 +293,8 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn simple(&mut self) -> Option<Expr<'a>> {
-        let (start, token) = (self.here(), self.token()?);
+        let start = self.here();
+        let Some(token) = self.token() else { return self.missing() };
         let kind = match token.text {
             _ if token.kind == TokenKind::Number => ExprKind::Number(token.text),
             _ if token.kind == TokenKind::Text => return self.text(Self::lua_expr),
@@ -359,9 +365,10 @@ impl<'a> Reader<'_, 'a> {
                 let inner = reader.lua_expr()?;
                 reader.expect(")")?;
                 reader.since(start, ExprKind::Parens(Box::new(inner)))
-            } else {
-                let name = reader.name()?;
+            } else if let Some(name) = reader.name() {
                 reader.since(start, ExprKind::Name(name.text))
+            } else {
+                return reader.missing();
             };
             let mut row = 0;
             while reader.is_suffix() {
@@ -404,6 +411,10 @@ impl<'a> Reader<'_, 'a> {
         }
         if self.is("{") {
             return Some(vec![self.table()?]);
+        }
+        if self.recovers && !self.is("(") {
+            self.report_broken();
+            return Some(Vec::new());
         }
         self.expect("(")?;
         let all = if self.is(")") { Vec::new() } else { self.lua_list()? };

@@ -25,8 +25,7 @@ pub(super) enum Unparsed {
 /// Parses a text.
 pub(super) fn parse(language: Language, text: &str) -> Result<Tree<'_>, Unparsed> {
     let tokens = lex(language, text).ok_or(Unparsed::At(0))?;
-    let mut reader =
-        Reader { tokens: &tokens, at: 0, depth: 0, links: 0, is_deep: false, functions: 0 };
+    let mut reader = Reader::new(&tokens);
     let body = match language {
         Language::Lua => reader.lua_block(),
         Language::Rhai => reader.rhai_statements(),
@@ -38,6 +37,42 @@ pub(super) fn parse(language: Language, text: &str) -> Result<Tree<'_>, Unparsed
     }
 }
 
+/// A text that is being typed, as far as it is understood.
+#[derive(Debug)]
+pub(super) struct Draft<'a> {
+    pub(super) tree: Tree<'a>,
+    /// Where something is missing or wrong: the first offset of each line.
+    pub(super) broken: Vec<usize>,
+    /// Names in what is not understood: they may be declared there.
+    pub(super) lost: Vec<&'a str>,
+}
+
+/// Parses a text that may be wrong: what cannot be understood is left out.
+pub(super) fn parse_draft(language: Language, text: &str) -> Result<Draft<'_>, Unparsed> {
+    let tokens = lex(language, text).ok_or(Unparsed::At(0))?;
+    let mut reader = Reader { recovers: true, ..Reader::new(&tokens) };
+    let mut body = Vec::new();
+    while reader.token().is_some() && !reader.is_deep {
+        let before = reader.at;
+        body.extend(match language {
+            Language::Lua => reader.lua_block().unwrap_or_default(),
+            Language::Rhai => reader.rhai_statements().unwrap_or_default(),
+        });
+        if reader.token().is_some() {
+            // What closes a block that is not open.
+            reader.report_broken();
+            reader.at = reader.at.max(before) + 1;
+        }
+    }
+    if reader.is_deep {
+        return Err(Unparsed::Deep);
+    }
+    let Reader { mut broken, lost, .. } = reader;
+    broken.dedup_by_key(|it| it.0);
+    let broken = broken.into_iter().map(|it| it.1).collect();
+    Ok(Draft { tree: Tree { body }, broken, lost })
+}
+
 /// Reads tokens.
 struct Reader<'t, 'a> {
     tokens: &'t [Token<'a>],
@@ -46,9 +81,68 @@ struct Reader<'t, 'a> {
     links: usize,
     is_deep: bool,
     functions: usize,
+    /// Whether what is wrong is left out.
+    recovers: bool,
+    /// Lines and offsets of what is wrong.
+    broken: Vec<(u32, usize)>,
+    lost: Vec<&'a str>,
 }
 
-impl<'a> Reader<'_, 'a> {
+/// Symbols and words that are taken as there if they are missing.
+const INSERTED: &[&str] = &[")", "]", "}", "end", "then", "do", "until", ":", "=>"];
+
+impl<'t, 'a> Reader<'t, 'a> {
+    fn new(tokens: &'t [Token<'a>]) -> Self {
+        Reader {
+            tokens,
+            at: 0,
+            depth: 0,
+            links: 0,
+            is_deep: false,
+            functions: 0,
+            recovers: false,
+            broken: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// Notes that something is wrong before the next token.
+    fn report_broken(&mut self) {
+        let last = self.at.checked_sub(1).and_then(|it| self.tokens.get(it));
+        let at = last.map_or(0, |it| it.at + it.text.len());
+        self.broken.push((last.map_or(1, |it| it.last_line), at));
+    }
+
+    /// A statement is not understood: leaves it out to the end of its line, if that is wanted.
+    fn leave_out(&mut self, from: usize) -> Option<()> {
+        if !self.recovers || self.is_deep {
+            return None;
+        }
+        self.report_broken();
+        let line_of = |at: usize| self.tokens.get(at).map(|it| it.line);
+        let is_line_end = self.at > from && line_of(self.at) > line_of(self.at - 1);
+        if !is_line_end {
+            let line = line_of(self.at);
+            while self.at <= from || line_of(self.at).is_some_and(|it| Some(it) == line) {
+                self.at += 1;
+            }
+        }
+        let left_out = self.tokens.get(from..self.at).unwrap_or_default();
+        let names = left_out.iter().filter(|it| it.kind == TokenKind::Name);
+        self.lost.extend(names.map(|it| it.text));
+        Some(())
+    }
+
+    /// A value is missing.
+    fn missing(&mut self) -> Option<Expr<'a>> {
+        if !self.recovers {
+            return None;
+        }
+        self.report_broken();
+        let (_, at) = self.broken.last()?;
+        Some(Expr { kind: ExprKind::Nil, span: Span { at: *at, len: 0 } })
+    }
+
     fn token(&self) -> Option<Token<'a>> {
         self.tokens.get(self.at).copied()
     }
@@ -77,7 +171,14 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn expect(&mut self, text: &str) -> Option<()> {
-        self.eat(text).then_some(())
+        if self.eat(text) {
+            return Some(());
+        }
+        if self.recovers && INSERTED.contains(&text) {
+            self.report_broken();
+            return Some(());
+        }
+        None
     }
 
     fn next(&mut self) -> Option<Token<'a>> {
@@ -95,9 +196,15 @@ impl<'a> Reader<'_, 'a> {
     /// Takes a name, also one that is a keyword elsewhere.
     fn word(&mut self) -> Option<Name<'a>> {
         let is_word = |it: &Token<'_>| matches!(it.kind, TokenKind::Name | TokenKind::Keyword);
-        let token = self.token().filter(is_word)?;
-        self.at += 1;
-        Some(Name { text: token.text, span: span(&token) })
+        let last = self.at.checked_sub(1).and_then(|it| self.tokens.get(it)).copied();
+        let is_here =
+            |it: &Token<'_>| !self.recovers || last.is_some_and(|last| last.last_line == it.line);
+        if let Some(token) = self.token().filter(is_word).filter(is_here) {
+            self.at += 1;
+            return Some(Name { text: token.text, span: span(&token) });
+        }
+        let missing = self.missing()?;
+        Some(Name { text: "", span: missing.span })
     }
 
     /// Whether a name with this text is next.

@@ -47,12 +47,20 @@ impl<'a> Reader<'_, 'a> {
                 if reader.eat(";") {
                     continue;
                 }
-                let is_block = reader.is_one_of(BLOCKS);
-                body.push(reader.rhai_statement()?);
+                let (is_block, before) = (reader.is_one_of(BLOCKS), reader.at);
+                let Some(statement) = reader.rhai_statement() else {
+                    reader.leave_out(before)?;
+                    continue;
+                };
+                body.push(statement);
                 let is_function = matches!(body.last(), Some(Stmt::NamedFunction(..)));
                 let is_end = reader.token().is_none() || reader.is("}");
                 if !reader.eat(";") && !is_end && !is_block && !is_function {
-                    return None;
+                    if !reader.recovers {
+                        return None;
+                    }
+                    reader.report_broken();
+                    reader.at = reader.at.max(before + 1);
                 }
             }
             Some(body)
@@ -113,14 +121,16 @@ impl<'a> Reader<'_, 'a> {
                 Some(Stmt::Jump)
             }
             _ if token.is_one_of(BLOCKS) => {
-                let before = self.at;
+                let start = self.here();
                 let statement = self.block_statement()?;
                 if !self.continues_value() {
                     return Some(statement);
                 }
                 // `if a { b } else { c }.len()`
-                self.at = before;
-                self.rhai_expr_statement()
+                let value = self.since(start, ExprKind::Block(vec![statement]));
+                let value = self.chain_from(start, value)?;
+                let first = self.rhai_binary_from(0, start, value)?;
+                self.assigned(first)
             }
             _ => self.rhai_expr_statement(),
         }
@@ -255,6 +265,11 @@ impl<'a> Reader<'_, 'a> {
 
     fn rhai_expr_statement(&mut self) -> Option<Stmt<'a>> {
         let first = self.rhai_expr()?;
+        self.assigned(first)
+    }
+
+    /// Reads what is assigned to a value, if anything is.
+    fn assigned(&mut self, first: Expr<'a>) -> Option<Stmt<'a>> {
         if !self.is_one_of(ASSIGNING) {
             return Some(Stmt::Expr(first));
         }
@@ -270,22 +285,26 @@ impl<'a> Reader<'_, 'a> {
     fn rhai_binary(&mut self, least: u8) -> Option<Expr<'a>> {
         self.nested(|reader| {
             let start = reader.here();
-            let mut left = reader.rhai_unary()?;
-            let mut row = 0;
-            loop {
-                // `a !in b`
-                let is_not = reader.is("!") && reader.is_ahead(1, "in");
-                reader.at += usize::from(is_not);
-                let Some((operator, power)) = reader.rhai_operator(least) else { break };
-                reader.at += 1;
-                reader.link(&mut row)?;
-                let power = if operator == "**" { POWER - 1 } else { power };
-                let other = reader.rhai_binary(power)?;
-                let kind = ExprKind::Binary(operator, Box::new(left), Box::new(other));
-                left = reader.since(start, kind);
-            }
-            Some(left)
+            let left = reader.rhai_unary()?;
+            reader.rhai_binary_from(least, start, left)
         })
+    }
+
+    /// Reads the operators behind a value.
+    fn rhai_binary_from(&mut self, least: u8, start: usize, left: Expr<'a>) -> Option<Expr<'a>> {
+        let (mut left, mut row) = (left, 0);
+        loop {
+            // `a !in b`
+            let is_not = self.is("!") && self.is_ahead(1, "in");
+            self.at += usize::from(is_not);
+            let Some((operator, power)) = self.rhai_operator(least) else { return Some(left) };
+            self.at += 1;
+            self.link(&mut row)?;
+            let power = if operator == "**" { POWER - 1 } else { power };
+            let other = self.rhai_binary(power)?;
+            let kind = ExprKind::Binary(operator, Box::new(left), Box::new(other));
+            left = self.since(start, kind);
+        }
     }
 
     fn rhai_operator(&self, least: u8) -> Option<(&'static str, u8)> {
@@ -309,7 +328,12 @@ impl<'a> Reader<'_, 'a> {
     /// Reads a value with its members, indexes and calls.
     fn chain(&mut self) -> Option<Expr<'a>> {
         let start = self.here();
-        let (mut value, mut row) = (self.primary()?, 0);
+        let value = self.primary()?;
+        self.chain_from(start, value)
+    }
+
+    fn chain_from(&mut self, start: usize, value: Expr<'a>) -> Option<Expr<'a>> {
+        let (mut value, mut row) = (value, 0);
         loop {
             self.link(&mut row)?;
             let is_safe = self.is("?.");
@@ -362,7 +386,8 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn primary(&mut self) -> Option<Expr<'a>> {
-        let (start, token) = (self.here(), self.token()?);
+        let start = self.here();
+        let Some(token) = self.token() else { return self.missing() };
         if token.is_one_of(BLOCKS) {
             let statement = self.nested(Self::block_statement)?;
             return Some(self.since(start, ExprKind::Block(vec![statement])));
@@ -394,7 +419,7 @@ impl<'a> Reader<'_, 'a> {
                 let function = ExprKind::Function(Box::new(self.closure()?));
                 return Some(self.since(start, function));
             }
-            _ => return None,
+            _ => return self.missing(),
         };
         self.at += 1;
         Some(self.since(start, kind))

@@ -32,7 +32,7 @@ use crate::scripting::{LoadError, ScriptHost, Source};
 use crate::telemetry::Metrics;
 
 /// The CRD file next to an operator.
-const DEFAULT: &str = "crd.yaml";
+pub(super) const DEFAULT: &str = "crd.yaml";
 /// How many objects of each version are converted.
 const SAMPLES: usize = 25;
 /// How many objects are made at most to find so many valid ones.

@@ -15,6 +15,7 @@ use std::{io::Write as _, path::PathBuf, sync::Arc};
 use rustix::{io::dup, stdio::dup2_stdout};
 
 use self::findings::Findings;
+pub(super) use self::schemas::{beside as kinds_beside, definition};
 use crate::checker::{Level, Rule};
 use crate::cli::{
     args::OutputFormat,

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, LazyLock},
 };
 
@@ -21,13 +21,24 @@ pub(super) fn kinds(options: &RunOptions, given: &[PathBuf]) -> Result<Vec<Objec
         Err(_) if given.is_empty() => None,
         files => Some(files?),
     };
-    let documents = files.iter().flat_map(Files::documents);
+    Ok(with_built_in(files.as_ref()))
+}
+
+/// Returns the kinds for scripts in a directory: those of its CRDs, and those of Kubernetes.
+pub(in crate::cli) fn beside(directory: &Path) -> Vec<ObjectKind> {
+    let usual = directory.join(conversions::DEFAULT);
+    let files = usual.is_file().then(|| Files::read(&[usual], &[]).ok()).flatten();
+    with_built_in(files.as_ref())
+}
+
+fn with_built_in(files: Option<&Files>) -> Vec<ObjectKind> {
+    let documents = files.into_iter().flat_map(Files::documents);
     let custom: Vec<ObjectKind> = documents.filter_map(|it| of_definition(&it.object)).collect();
     let is_free = |it: &ObjectKind| {
         !custom.iter().any(|other| other.names.iter().any(|name| it.names.contains(name)))
     };
     let built_in: Vec<ObjectKind> = built_in_kinds().iter().map(built_in).filter(is_free).collect();
-    Ok(custom.into_iter().chain(built_in).collect())
+    custom.into_iter().chain(built_in).collect()
 }
 
 /// Returns the kind of a CRD, in its stored version: selectors without a version mean the preferred one, and others are not checked.
@@ -64,7 +75,7 @@ fn built_in(kind: &BuiltInKind) -> ObjectKind {
 }
 
 /// Returns a definition of Kubernetes. Each is read when it is needed first.
-pub(super) fn definition(name: &str) -> Option<Arc<Value>> {
+pub(in crate::cli) fn definition(name: &str) -> Option<Arc<Value>> {
     static KNOWN: LazyLock<Mutex<BTreeMap<String, Option<Arc<Value>>>>> =
         LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock();

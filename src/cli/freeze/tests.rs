@@ -27,6 +27,7 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Stubs(_)
         | Command::Init(_)
         | Command::Docs(_)
+        | Command::Lsp
         | Command::Manifests(_)
         | Command::Rbac(_)
         | Command::Status(_)

@@ -28,6 +28,7 @@ const LAYERS: &[&str] = &[
     "cluster",
     "scripting",
     "checker",
+    "lsp",
     "sources",
     "webhooks",
     "testing",

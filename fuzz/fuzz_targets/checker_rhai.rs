@@ -1,0 +1,24 @@
+//! Texts of Rhai through the checker, and through what an editor asks at some place: both end, and neither panics.
+#![no_main]
+
+use kopf::{
+    checker::{
+        self, Knowledge,
+        editor::{Question, ask},
+    },
+    scripting::Source,
+};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((place, text)) = data.split_first() else { return };
+    let text = String::from_utf8_lossy(text);
+    let source = Source::alone("x.rhai", text.as_ref());
+    let knowledge = Knowledge::default();
+    let failed = |why: &str| assert!(!why.contains("failed"), "{why}");
+    checker::check(std::slice::from_ref(&source), &knowledge).unchecked.iter().for_each(|it| failed(it));
+    let at = text.len() * usize::from(*place) / 255;
+    for question in [Question::Findings, Question::Completions(at), Question::Definition(at)] {
+        ask(&source, &knowledge, question).unchecked.iter().for_each(|it| failed(it));
+    }
+});

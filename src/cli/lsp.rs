@@ -1,0 +1,18 @@
+//! `kopf lsp`: the language server on stdin and stdout.
+
+use crate::cli::{
+    check::{definition, kinds_beside},
+    report::{Exit, Report},
+};
+use crate::lsp::{End, Schemas, serve};
+
+/// Serves an editor until it ends.
+pub(super) fn run() -> Result<Exit, Report> {
+    let schemas = Schemas { kinds: kinds_beside, definitions: definition };
+    match serve(std::io::stdin(), std::io::stdout(), schemas) {
+        Ok(End::Orderly) => Ok(Exit::Success),
+        // The editor is gone: nobody reads an error.
+        Ok(End::Abrupt) => Ok(Exit::Failure),
+        Err(error) => Err(Report::failure(format!("cannot write to the editor: {error}"))),
+    }
+}
