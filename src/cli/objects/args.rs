@@ -130,7 +130,7 @@ pub(in crate::cli) const STATUS_AFTER_HELP: &str = "\
 Lists the handlers that have failed, that wait for a retry, or that have not been called yet. The state is read from the annotations \
 of the objects, so no operator needs to run.
 
-With the URL of a running operator instead of a kind, lists its scripts: the SHA-256 of their texts, their memory and its limit, and the \
+With the URL of a running operator instead of a kind, lists its scripts: their SHA-256, their memory and its limit, and the \
 CPU time that they have used.
 
 Examples:

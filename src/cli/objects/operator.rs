@@ -85,7 +85,7 @@ async fn page(address: Uri) -> Result<String, String> {
     }
     let body = Limited::new(response.into_body(), PAGE_MAX).collect().await;
     let bytes = body.map_err(|it| it.to_string())?.to_bytes();
-    String::from_utf8(bytes.into()).map_err(|_| "the response is not text".to_owned())
+    String::from_utf8(bytes.into()).map_err(|_| "the response is not UTF-8".to_owned())
 }
 
 /// Returns the cause that says most: the outer ones say "client error".
