@@ -61,6 +61,10 @@ pub(crate) enum Body {
     Keeping(fn(&Call<'_>) -> Outcome),
     /// Returns a wait.
     Waiting(fn(&Call<'_>) -> Outcome),
+    /// Returns a wait for a lock, below which the engine calls a function.
+    Locking(fn(&Call<'_>) -> Outcome),
+    /// Calls a function, and returns its error: done by the engine.
+    Trying,
 }
 
 /// One call.
@@ -81,6 +85,8 @@ pub(crate) enum Done {
     Listed,
     /// It returns what is below the first argument after these steps, or the third argument.
     Below(Vec<Value>),
+    /// The call waits for a lock, which is freed by this number.
+    Lock(u64, BoxFuture<'static, Result<(), Failed>>),
     /// The call waits for this.
     Wait(BoxFuture<'static, Result<(), Failed>>),
 }
@@ -175,17 +181,23 @@ impl HostFunction {
 
     /// Whether the host keeps what it is called with.
     pub(crate) fn keeps(&self) -> bool {
-        matches!(self.body, Body::Post(_) | Body::Declare(_) | Body::Keeping(_) | Body::Waiting(_))
+        let keeping = matches!(self.body, Body::Post(_) | Body::Declare(_) | Body::Keeping(_));
+        keeping || self.waits()
     }
 
     /// Whether a call of it waits.
     pub(crate) fn waits(&self) -> bool {
-        matches!(self.body, Body::Waiting(_))
+        matches!(self.body, Body::Waiting(_) | Body::Locking(_))
+    }
+
+    /// Whether it calls a function of the script.
+    pub(crate) fn calls(&self) -> bool {
+        matches!(self.body, Body::Locking(_) | Body::Trying)
     }
 
     /// Whether it raises errors that scripts can look at.
     pub(crate) fn raises(&self) -> bool {
-        matches!(self.body, Body::Waiting(_) | Body::Raise(_))
+        self.waits() || matches!(self.body, Body::Raise(_))
     }
 
     /// Calls it.
@@ -223,7 +235,11 @@ impl HostFunction {
             Body::Combine(combine) => declaring::combine(*combine, &call),
             Body::Make(kind) => Ok(Done::Value(HostValue::Error(call.error(*kind)?))),
             Body::Raise(kind) => Err(Failed::Raised(call.error(*kind)?)),
-            Body::Immediate(body) | Body::Keeping(body) | Body::Waiting(body) => body(&call),
+            Body::Trying => Ok(Done::Value(HostValue::Nil)),
+            Body::Immediate(body)
+            | Body::Keeping(body)
+            | Body::Locking(body)
+            | Body::Waiting(body) => body(&call),
         }
     }
 }

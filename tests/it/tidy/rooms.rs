@@ -47,7 +47,7 @@ const SLACK: usize = 200;
 /// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a room of its own, or space
 /// by a cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
-    ("call", 2000),
+    ("call", 2200),
     ("checker", 4300),
     ("cli", 11400),
     ("cluster", 4200),
@@ -84,7 +84,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/operator", 1200),
     ("reactor/streams", 1300),
     ("scripting", 200),
-    ("scripting/functions", 10100),
+    ("scripting/functions", 10300),
     ("scripting/handles", 1900),
     ("scripting/host", 700),
     ("scripting/lua", 4600),
