@@ -41,10 +41,10 @@ async fn play(test: &str, language: &str) {
 
 #[tokio::test]
 async fn no_slot_of_a_schedule_in_lua_runs_twice() {
-    play("no_slot_of_a_schedule_in_lua_runs_twice", "lua").await;
+    play("schedules-lua", "lua").await;
 }
 
 #[tokio::test]
 async fn no_slot_of_a_schedule_in_rhai_runs_twice() {
-    play("no_slot_of_a_schedule_in_rhai_runs_twice", "rhai").await;
+    play("schedules-rhai", "rhai").await;
 }
