@@ -52,7 +52,7 @@ pub(super) async fn run(
                 );
             }
             Err(error) if error.is_missing(Some(&due.about.name)) => {
-                failures.forget_condition(&uid)
+                failures.forget_condition(&uid);
             }
             Err(error) if matches!(error.class, ErrorClass::Denied | ErrorClass::Invalid) => {
                 muted.insert(due.resource.to_string());
