@@ -211,8 +211,8 @@ pub struct ActivityCause {
     pub logins: NativeLogins,
     /// The kwarg `server` of `on_tunnel` handlers.
     pub server: Option<Arc<Value>>,
-    /// The kwarg `scheduled` of `every` and `cron` handlers.
-    pub scheduled: Option<Timestamp>,
+    /// The kwarg `scheduled` of `every` and `cron` handlers; in a box, because invocations of objects are as large as this.
+    pub scheduled: Option<Box<Timestamp>>,
 }
 
 /// An object and what has happened to it.

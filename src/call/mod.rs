@@ -8,6 +8,7 @@ mod event_queue;
 mod indexes;
 mod invocation;
 mod live_object;
+mod locks;
 mod logger;
 mod memo;
 mod object_packer;
@@ -25,6 +26,7 @@ pub use invocation::{
     ObjectCause, ObjectDetail, PatchCell, Scripts, SharedPatch,
 };
 pub use live_object::LiveObject;
+pub use locks::{CallId, Locks, Ticket, Wanting};
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_UNHANDLED};
 pub use memo::{Document, Memo, WeakDocument};
 pub use object_packer::ObjectPacker;

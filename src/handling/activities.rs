@@ -173,7 +173,7 @@ async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progres
         settings: Arc::clone(&activity.settings),
         logins: activity.logins,
         server: activity.server.clone(),
-        scheduled: activity.scheduled,
+        scheduled: activity.scheduled.map(Box::new),
     };
     let attempt = Try {
         handler: Arc::clone(&progress.handler),

@@ -35,7 +35,7 @@ impl<'a> Walk<'_, 'a> {
         let declared = declared(kind, items);
         if kind == Kind::Timer
             && is_literal
-            && !names(items).any(|it| matches!(it, None | Some("interval" | "idle")))
+            && !names(items).any(|it| matches!(it, None | Some("interval" | "idle" | "schedule")))
         {
             let message = format!("{path} without `interval` calls the function only once");
             let hint = "add `interval`, such as \"10m\"; or `idle`, to call it when the object has not changed for a while";

@@ -25,7 +25,10 @@ use super::{
 use crate::call::{Logger, LoggerKind, Stopped};
 use crate::logic::{
     background::stopping::{self, StopReason, StopReasons, StopTimeouts},
-    handlers::{handler::Handler, outcome::LogLine},
+    handlers::{
+        handler::{Handler, Times},
+        outcome::LogLine,
+    },
 };
 use crate::settings::Background;
 
@@ -45,6 +48,8 @@ pub struct Daemon {
     stop_requested: Moment,
     /// Whether the daemon is in the driver's queue.
     is_queued: AtomicBool,
+    /// Whether the object has changed, and with it the times of the next calls.
+    is_outdated: AtomicBool,
     stage: Mutex<Stage>,
 }
 
@@ -64,6 +69,7 @@ impl Daemon {
             stopped: Stopped::default(),
             stop_requested: Moment::default(),
             is_queued: AtomicBool::default(),
+            is_outdated: AtomicBool::default(),
             stage: Mutex::new(Stage::first()),
         }
     }
@@ -119,6 +125,19 @@ impl Daemon {
         if !self.has_ended() && !self.is_queued.swap(true, Ordering::AcqRel) {
             self.base.daemons.enqueue(Arc::clone(self));
         }
+    }
+
+    /// Lets a timer whose times depend on its object determine them again.
+    pub(super) fn plan_again(self: &Arc<Self>) {
+        if matches!(self.handler().background.times, Some(Times::Computed(..))) {
+            self.is_outdated.store(true, Ordering::Release);
+            self.enqueue();
+        }
+    }
+
+    /// Returns whether the times must be determined again.
+    pub(super) fn take_change(&self) -> bool {
+        self.is_outdated.swap(false, Ordering::AcqRel)
     }
 
     /// Marks the daemon as taken from the driver's queue: the next wake-up queues it again.

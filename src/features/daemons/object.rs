@@ -102,6 +102,7 @@ impl ObjectDaemons {
             if let Some(shared) = &self.shared {
                 shared.changed.set(now);
             }
+            self.running.iter().for_each(Daemon::plan_again);
         }
     }
 

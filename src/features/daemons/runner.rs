@@ -22,9 +22,10 @@ use crate::logic::{
     },
     handlers::{
         function::Function,
-        handler::{Handler, InitialDelay, Kind},
+        handler::{Handler, InitialDelay, Kind, Times},
         outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
     },
+    schedules::Cron,
     text::{duration, nanos::Nanos},
 };
 
@@ -80,6 +81,13 @@ impl Runner {
                 Step::Sleep(pause) => {
                     return After::Rest(self.progress, moment.now.saturating_add(pause).into());
                 }
+                Step::Plan => {
+                    let pause = self.pause().await;
+                    let now = self.now();
+                    if let Some(schedule) = &mut self.progress.schedule {
+                        schedule.planned(pause, (moment.now, now));
+                    }
+                }
                 Step::Call(effort) => {
                     let attempt = self.attempt(effort);
                     if let Ok(begun) = &attempt.begun {
@@ -105,10 +113,12 @@ impl Runner {
         let delay = match self.handler().background.initial_delay.clone() {
             None => None,
             Some(InitialDelay::Fixed(delay)) => Some(delay),
-            Some(InitialDelay::Computed(function)) => match self.computed(&function).await {
-                Some(delay) => delay,
-                None => return false,
-            },
+            Some(InitialDelay::Computed(function)) => {
+                match self.computed(&function, delay_of).await {
+                    Some(delay) => delay,
+                    None => return false,
+                }
+            }
         };
         self.progress.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
         true
@@ -198,8 +208,28 @@ impl Runner {
         }
     }
 
-    /// Calls the function of the initial delay. Its errors are treated like those of the handler: retried, ignored, or final.
-    async fn computed(&self, function: &Function) -> Option<Option<Duration>> {
+    /// Returns the pause to the next time of the cron expression; `None` if there is none.
+    async fn pause(&self) -> Option<Duration> {
+        /// The clocks of waits and of times differ by less than this.
+        const TOLERANCE: Duration = Duration::from_millis(500);
+        let cron = match self.handler().background.times.clone()? {
+            Times::Cron(cron) => cron,
+            Times::Computed(function, zone) => {
+                Arc::new(self.computed(&function, |it| cron_of(it, zone.as_deref())).await??)
+            }
+        };
+        let now = self.daemon.bound().services.clock.now();
+        // The time of the last call, which may have begun a moment too early, is over.
+        let next = cron.next(now.saturating_add(TOLERANCE).ok()?)?;
+        Some(run::since(now, next))
+    }
+
+    /// Calls a function for a value. Its errors are treated like those of the handler: retried, ignored, or final.
+    async fn computed<T>(
+        &self,
+        function: &Function,
+        read: impl Fn(&serde_json::Value) -> Result<Option<T>, Raised>,
+    ) -> Option<Option<T>> {
         let handler = self.handler();
         let began = self.now();
         let mut retries = 0;
@@ -209,7 +239,7 @@ impl Runner {
                 () = self.daemon.stopped.wait() => return None,
                 computed = self.base().scripts.compute(function.clone(), None, self.invocation()) => computed,
             };
-            let raised = match computed.and_then(|it| delay_of(&it)) {
+            let raised = match computed.and_then(|it| read(&it)) {
                 Ok(delay) => return Some(delay),
                 Err(raised) => raised,
             };
@@ -287,6 +317,23 @@ impl Runner {
             () = time::sleep(pause) => {}
         }
     }
+}
+
+/// Parses the return value of a function of a schedule.
+fn cron_of(value: &serde_json::Value, zone: Option<&str>) -> Result<Option<Cron>, Raised> {
+    let message = match value {
+        serde_json::Value::Null => return Ok(None),
+        serde_json::Value::String(text) => match Cron::parse(text, zone) {
+            Ok(cron) => return Ok(Some(cron)),
+            Err(error) => error.to_string(),
+        },
+        serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::Array(_)
+        | serde_json::Value::Object(_) => format!("expected a cron expression, not {value}"),
+    };
+    let message = format!("the function of `schedule`: {message}");
+    Err(Raised { kind: RaisedKind::Arbitrary("ValueError".into()), message, trace: None })
 }
 
 /// Parses the return value of a function of an initial delay.

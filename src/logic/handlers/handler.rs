@@ -159,6 +159,8 @@ pub struct Background {
     pub cancellation_timeout: Option<Duration>,
     /// Daemons: how often to check whether it has exited.
     pub cancellation_polling: Option<Duration>,
+    /// Objects get no finalizer for it.
+    pub without_finalizer: bool,
 }
 
 /// The options of admission handlers.
@@ -418,9 +420,16 @@ impl Handler {
             || (self.kind == Kind::Sub && self.parent_needs_change)
     }
 
+    /// Returns whether its times depend on when its object has changed.
+    pub fn follows_changes(&self) -> bool {
+        let Background { idle, times, .. } = &self.background;
+        idle.is_some() || matches!(times, Some(Times::Computed(..)))
+    }
+
     /// Returns whether objects must have the finalizer for it.
     pub fn requires_finalizer(&self) -> bool {
-        matches!(self.kind, Kind::Daemon | Kind::Timer)
+        let is_spawned = matches!(self.kind, Kind::Daemon | Kind::Timer);
+        (is_spawned && !self.background.without_finalizer)
             || (self.kind == Kind::Delete && !self.optional)
     }
 }

@@ -64,10 +64,11 @@ impl SyncDaemons<'_> {
         }
         let Selection { selected: wanted, undecided } =
             if self.is_suspended() { Selection::default() } else { self.sort().await };
-        let required = match (wanted.is_empty(), undecided.is_empty()) {
-            (false, _) => Certainty::Yes,
-            (true, false) => Certainty::Unknown,
-            (true, true) => Certainty::No,
+        let holds = |all: &[Arc<Handler>]| all.iter().any(|it| it.requires_finalizer());
+        let required = match (holds(&wanted), holds(&undecided)) {
+            (true, _) => Certainty::Yes,
+            (false, true) => Certainty::Unknown,
+            (false, false) => Certainty::No,
         };
         // Daemons and timers of a deleted object were stopped before.
         if self.event_type == Some(EventType::Deleted) {
@@ -78,7 +79,7 @@ impl SyncDaemons<'_> {
             .memory
             .background
             .get_or_insert_with(|| Box::new(daemons::ObjectDaemons::new(base)));
-        let is_timed = self.serving.handlers.spawning.iter().any(|it| it.background.idle.is_some());
+        let is_timed = self.serving.handlers.spawning.iter().any(|it| it.follows_changes());
         if is_timed {
             let persistence = &self.serving.settings.persistence;
             let extra = &self.serving.handlers.extra_fields;

@@ -3,14 +3,14 @@
 //! Names, parameters and documentation are in the tables of `names.rs`, `hierarchy.rs`, `posting.rs` and `surface/kopf.rs`. An engine
 //! only converts: it implements [`Argument`] and [`Caller`], and makes a value of the language of what a function has [`Done`].
 
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
 use super::{
     declaring,
     hierarchy::{HELPERS, Helper},
-    logins,
+    locking, logins,
     names::{DECLARING, Declaring},
     posting,
 };
@@ -61,6 +61,10 @@ pub(crate) enum Body {
     Keeping(fn(&Call<'_>) -> Outcome),
     /// Returns a wait.
     Waiting(fn(&Call<'_>) -> Outcome),
+    /// Returns a wait for a lock, below which the engine calls a function.
+    Locking(fn(&Call<'_>) -> Outcome),
+    /// Calls a function, and returns its error: done by the engine.
+    Trying,
 }
 
 /// One call.
@@ -81,6 +85,8 @@ pub(crate) enum Done {
     Listed,
     /// It returns what is below the first argument after these steps, or the third argument.
     Below(Vec<Value>),
+    /// The call waits for a lock, which is freed by this number.
+    Lock(u64, BoxFuture<'static, Result<(), Failed>>),
     /// The call waits for this.
     Wait(BoxFuture<'static, Result<(), Failed>>),
 }
@@ -175,17 +181,23 @@ impl HostFunction {
 
     /// Whether the host keeps what it is called with.
     pub(crate) fn keeps(&self) -> bool {
-        matches!(self.body, Body::Post(_) | Body::Declare(_) | Body::Keeping(_) | Body::Waiting(_))
+        let keeping = matches!(self.body, Body::Post(_) | Body::Declare(_) | Body::Keeping(_));
+        keeping || self.waits()
     }
 
     /// Whether a call of it waits.
     pub(crate) fn waits(&self) -> bool {
-        matches!(self.body, Body::Waiting(_))
+        matches!(self.body, Body::Waiting(_) | Body::Locking(_))
+    }
+
+    /// Whether it calls a function of the script.
+    pub(crate) fn calls(&self) -> bool {
+        matches!(self.body, Body::Locking(_) | Body::Trying)
     }
 
     /// Whether it raises errors that scripts can look at.
     pub(crate) fn raises(&self) -> bool {
-        matches!(self.body, Body::Waiting(_) | Body::Raise(_))
+        self.waits() || matches!(self.body, Body::Raise(_))
     }
 
     /// Calls it.
@@ -223,7 +235,11 @@ impl HostFunction {
             Body::Combine(combine) => declaring::combine(*combine, &call),
             Body::Make(kind) => Ok(Done::Value(HostValue::Error(call.error(*kind)?))),
             Body::Raise(kind) => Err(Failed::Raised(call.error(*kind)?)),
-            Body::Immediate(body) | Body::Keeping(body) | Body::Waiting(body) => body(&call),
+            Body::Trying => Ok(Done::Value(HostValue::Nil)),
+            Body::Immediate(body)
+            | Body::Keeping(body)
+            | Body::Locking(body)
+            | Body::Waiting(body) => body(&call),
         }
     }
 }
@@ -342,4 +358,90 @@ fn steps(path: &str) -> Vec<Value> {
 pub(crate) fn place_of(step: &Value) -> Option<usize> {
     let number = step.as_u64().or_else(|| step.as_str()?.parse().ok())?;
     usize::try_from(number).ok()
+}
+
+/// The time limit of waiting for a lock, unless the script sets one.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum length of the name of a lock in bytes.
+const LOCK_NAME_MAX: usize = 500;
+
+/// `kopf.lock(NAME, OPTIONS)`: the call waits for the lock.
+pub(crate) fn lock(call: &Call<'_>) -> Outcome {
+    let place = &call.place;
+    let present = call.caller.present().filter(|it| it.attempt.is_some());
+    let present = present.ok_or_else(|| {
+        lock_error(
+            place,
+            "locks can be used in handlers only, not at the top level of a script or in filters",
+        )
+    })?;
+    let name = lock_name(call)?;
+    let timeout = lock_timeout(call)?.unwrap_or(LOCK_TIMEOUT);
+    let locks = present.services.locks.clone();
+    let wanting = locking::wanting(&present);
+    let ticket = locks.enter(&name, wanting).map_err(|it| lock_error(place, &it))?;
+    let (number, place) = (ticket.number, place.clone());
+    let wait =
+        async move { locks.wait(ticket, timeout).await.map_err(|it| lock_error(&place, &it)) };
+    Ok(Done::Lock(number, Box::pin(wait)))
+}
+
+/// Returns the name of a lock: a string, or that of an object.
+fn lock_name(call: &Call<'_>) -> Result<String, Failed> {
+    let place = &call.place;
+    let first = call.arguments.first();
+    let handled = first.and_then(|it| it.call()).and_then(|it| it.object());
+    let value = match (handled, first) {
+        (Some(object), _) => Value::clone(object.body()),
+        (None, Some(it)) => it.data(place)?,
+        (None, None) => Value::Null,
+    };
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let name = match &value {
+        Value::String(name) => name.clone(),
+        Value::Object(_) if !text("/metadata/name").is_empty() => {
+            let kind = [text("/apiVersion"), text("/kind")].join("/");
+            format!("{kind}/{}/{}", text("/metadata/namespace"), text("/metadata/name"))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            String::new()
+        }
+    };
+    if name.is_empty() {
+        return Err(lock_error(
+            place,
+            "the first argument must be a name, an object with a name, or ctx",
+        ));
+    }
+    if name.len() > LOCK_NAME_MAX {
+        return Err(lock_error(place, &format!("the name is longer than {LOCK_NAME_MAX} bytes")));
+    }
+    Ok(name)
+}
+
+fn lock_timeout(call: &Call<'_>) -> Result<Option<Duration>, Failed> {
+    let place = &call.place;
+    let Some(options) = call.arguments.get(1).filter(|it| !it.is_nil()) else { return Ok(None) };
+    if options.inside() != Some(Nested::Map) {
+        return Err(lock_error(
+            place,
+            "the second argument must be a map of options, or a function",
+        ));
+    }
+    let mut timeout = None;
+    options.visit(&mut |name, value| {
+        if name != Some("timeout") {
+            let name = name.unwrap_or_default();
+            return Err(lock_error(place, &format!("there is no option `{name}`, only `timeout`")));
+        }
+        timeout = duration(&value.data(place)?).map_err(|it| lock_error(place, &it))?;
+        Ok(())
+    })?;
+    Ok(timeout)
+}
+
+/// Returns an error that scripts can look at.
+fn lock_error(place: &str, text: &str) -> Failed {
+    let kind = RaisedKind::Arbitrary("LockError".into());
+    Failed::Raised(ErrorValue::new(kind, format!("{place}: {text}")))
 }

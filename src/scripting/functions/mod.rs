@@ -22,6 +22,7 @@ mod json;
 pub(super) mod kopf;
 mod kube;
 mod lists;
+pub(super) mod locking;
 mod log;
 pub(super) mod logins;
 mod loops;

@@ -1,6 +1,6 @@
 //! The names below `kopf`: see `scripting/functions/kopf.rs`.
 
-use std::sync::Arc;
+use std::{future, sync::Arc};
 
 use mlua::{
     AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MetaMethod,
@@ -20,10 +20,12 @@ use crate::logic::handlers::{
     declare::{Argument as Part, DeclareError},
     function::Function,
 };
+use crate::ports::BoxFuture;
 use crate::scripting::{
     functions::{
         declaring::TopLevel,
         kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
+        locking,
         names::{self, MARKERS, Words},
     },
     handles::AnyHandle,
@@ -100,13 +102,24 @@ pub(super) fn close(
 }
 
 fn native(lua: &Lua, function: HostFunction, tools: &Tools) -> mlua::Result<LuaFunction> {
-    let (raises, waits) = (function.raises(), function.waits());
+    let (raises, waits, calls) = (function.raises(), function.waits(), function.calls());
+    if calls && !waits {
+        return Ok(tools.trying.clone());
+    }
     let native = lua.create_function(move |lua, given: MultiValue| {
         let ended = call(lua, &function, &given)?;
         if raises { ended.into_lua_multi(lua) } else { ended.1.into_lua_multi(lua) }
     })?;
     let native = if waits { tools.pausing.call(native)? } else { native };
-    if raises { tools.raising.call(native) } else { Ok(native) }
+    let native = if raises { tools.raising.call(native)? } else { native };
+    if calls {
+        let free = lua.create_function(|lua, number: u64| {
+            locking::locks_of(World::of(lua)?.present.borrow().as_ref()).free(number);
+            Ok(())
+        })?;
+        return tools.locking.call((native, free));
+    }
+    Ok(native)
 }
 
 /// What is to be raised, or the result.
@@ -124,6 +137,11 @@ fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<
     let called = function.call(&arguments, &LuaCaller { lua, world: &world });
     let done = match called {
         Ok(done) => done,
+        // The prelude raises what comes back from a wait.
+        Err(failed @ Failed::Raised(_)) if function.waits() => {
+            wait_for(lua, &world, Box::pin(future::ready(Err(failed))), None);
+            return Ok((LuaValue::Nil, LuaValue::Nil));
+        }
         Err(failed) => return raise(lua, failed),
     };
     let first = given.front().unwrap_or(&LuaValue::Nil);
@@ -140,17 +158,34 @@ fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<
         }
         Done::Below(path) => below(lua, first, &path, given.get(2))?,
         Done::Wait(wait) => {
-            // Weak: a wait that never begins must not keep the VM.
-            let lua = lua.weak();
-            world.wait_for(async move {
-                let Err(failed) = wait.await else { return Ok(MultiValue::new()) };
-                let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
-                raise(&lua, failed)?.into_lua_multi(&lua)
-            });
+            wait_for(lua, &world, wait, None);
+            LuaValue::Nil
+        }
+        Done::Lock(number, wait) => {
+            wait_for(lua, &world, wait, Some(number));
             LuaValue::Nil
         }
     };
     Ok((LuaValue::Nil, result))
+}
+
+/// Lets the call wait, and gives it this result.
+fn wait_for(
+    lua: &Lua,
+    world: &World,
+    wait: BoxFuture<'static, Result<(), Failed>>,
+    result: Option<u64>,
+) {
+    // Weak: a wait that never begins must not keep the VM.
+    let lua = lua.weak();
+    world.wait_for(async move {
+        let ended = wait.await;
+        let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
+        match ended {
+            Ok(()) => (LuaValue::Nil, result).into_lua_multi(&lua),
+            Err(failed) => raise(&lua, failed)?.into_lua_multi(&lua),
+        }
+    });
 }
 
 /// What the prelude raises, or the error of what is wrong with a call.

@@ -42,6 +42,10 @@ pub(super) struct Tools {
     pub(super) raising: LuaFunction,
     /// Does the same with these results.
     pub(super) result_of: LuaFunction,
+    /// Makes `kopf.lock` of a function that waits for a lock, and of one that frees it.
+    pub(super) locking: LuaFunction,
+    /// `kopf.try`
+    pub(super) trying: LuaFunction,
 }
 
 /// Gives the VM its globals, closes the sandbox, and returns the function that lets coroutines go on.
@@ -55,8 +59,8 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     let host = host_functions(lua, modules)?;
     natives::install(lua, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
-    let (drive, wait, pausing, raising, result_of) = prelude.call::<Made>(host)?;
-    let tools = Tools { pausing, raising, result_of };
+    let (drive, wait, pausing, raising, result_of, locking, trying) = prelude.call::<Made>(host)?;
+    let tools = Tools { pausing, raising, result_of, locking, trying };
     let kopf = lua.create_table()?;
     kopf.set("null", LuaValue::NULL)?;
     functions::install(lua, &kopf, &tools)?;
@@ -71,7 +75,8 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
 }
 
 /// What the prelude makes: the function that lets coroutines go on, the method `wait` of `ctx.stopped`, and [`Tools`].
-type Made = (LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction);
+type Made =
+    (LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction);
 
 /// What the prelude needs and scripts do not see.
 fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {

@@ -228,4 +228,34 @@ local function drive(co, ...)
     return result == pending and 1 or 0
 end
 
-return drive, pausing(host.wait), pausing, raising, result_of
+-- What `kopf.lock` makes of waiting for a lock and of freeing it. The error of the function goes on as it is.
+local function locking(enter, free)
+    local function finish(number, ok, ...)
+        free(number)
+        return settled(ok, ...)
+    end
+    return function(name, options, f)
+        if f == nil and type(options) == "function" then
+            options, f = nil, options
+        end
+        if type(f) ~= "function" then
+            error("kopf.lock: the last argument must be a function", 2)
+        end
+        local number = enter(name, options)
+        return finish(number, pcall(f))
+    end
+end
+
+-- `kopf.try`: the error comes second.
+local function tried(ok, first)
+    if ok then
+        return first, nil
+    end
+    return nil, first
+end
+
+local function try(f, ...)
+    return tried(_G.pcall(f, ...))
+end
+
+return drive, pausing(host.wait), pausing, raising, result_of, locking, try

@@ -23,7 +23,7 @@ use super::{
     world::World,
 };
 use crate::call::Invocation;
-use crate::scripting::values::errors::ScriptError;
+use crate::scripting::{functions::locking, values::errors::ScriptError};
 
 /// Something that a call waits for, and what the script gets when it is over.
 pub(super) type Wait = LocalBoxFuture<'static, mlua::Result<MultiValue>>;
@@ -215,9 +215,12 @@ impl<P: Purpose> Future for Running<P> {
 }
 
 impl<F> Drop for Running<F> {
-    /// What a loop has left open ends with its call; the collector may come much later.
+    /// What a loop has left open ends with its call, and so do its locks; the collector may come much later.
     fn drop(&mut self) {
         self.vm.world().streams.close(self.present.as_ref());
+        if let Some(present) = &self.present {
+            locking::free_all(present);
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::{cell::RefCell, sync::Arc};
 
 use super::control::given;
 use crate::call::{Cause, Invocation};
+use crate::scripting::functions::locking;
 
 thread_local! {
     static PRESENT: RefCell<Option<Arc<Invocation>>> = const { RefCell::new(None) };
@@ -11,11 +12,13 @@ thread_local! {
 
 /// Runs a call that is about this. A thread runs one call at a time.
 pub(super) fn during<T>(invocation: Option<Arc<Invocation>>, call: impl FnOnce() -> T) -> T {
-    /// Forgets it, also after a panic.
+    /// Forgets it and frees its locks, also after a panic.
     struct Forget;
     impl Drop for Forget {
         fn drop(&mut self) {
-            PRESENT.set(None);
+            if let Some(invocation) = PRESENT.take() {
+                given(|| locking::free_all(&invocation));
+            }
         }
     }
     PRESENT.set(invocation);

@@ -69,6 +69,9 @@ pub(crate) const OTHERS: &[Entry] = &[
     function("array", taking(&[optional("items", Ty::List, "The items.")]).giving(Ty::List), "Returns a list that remains a list when it is empty: `kopf.array({})`. In Rhai, every `[]` does.").does(Body::Immediate(kopf::array)),
     function("values", taking(&[required("index", Ty::Either(&[Ty::Class("Index"), Ty::Class("Store")]), "An index, such as `ctx.my_index`.")]).giving(Ty::Class("Store")), "Returns all values of an index, regardless of their keys.").does(Body::Immediate(kopf::values)),
     function("sleep", taking(&[required("duration", Ty::Duration, "How long to wait.")]), "Suspends this handler for a while; other handlers run meanwhile.").does(Body::Waiting(kopf::sleep)),
+    function("lock", taking(&[LOCKED, LOCK_OPTIONS, LOCKING]).giving(Ty::Any), "Calls a function while no other call of this process holds the lock, and returns what the function returns: `kopf.lock(\"pool\", { timeout = \"10s\" }, fn)`. Calls get the lock in the order in which they ask for it. It is freed at the end of the function, however it ends.").does(Body::Locking(kopf::lock)),
+    function("try_call", taking(&[CALLED]).then(ARGUMENTS).giving(Ty::Any), "Calls a function with the arguments, and returns its result and its error: `local value, problem = kopf.try_call(kube.create, object)` in Lua, a map with `value` and `problem` in Rhai.").does(Body::Trying),
+    function("try", taking(&[CALLED]).then(ARGUMENTS).giving(Ty::Any), "The same as `kopf.try_call`: in Rhai, `try` is a reserved word.").does(Body::Trying).only(Language::Lua, "`kopf.try_call`"),
     value("null", Ty::Any, "JSON's null: `ctx.patch.spec.field = kopf.null` deletes the field.").only(Language::Lua, "`()`"),
     function("execute", taking(&[]).with(EXECUTE), "Runs the sub-handlers of the running handler now, and waits for them; default: those that were declared.").does(Body::Waiting(declaring::execute)),
     function("set_default_lifecycle", taking(&[required("lifecycle", LIFECYCLE, "One of `kopf.lifecycles`, or a function.")]), "Sets which of the due handlers run first, for all objects. Call it at the top level of a script.").does(Body::Keeping(declaring::set_default_lifecycle)),
@@ -77,6 +80,17 @@ pub(crate) const OTHERS: &[Entry] = &[
     value("ErrorsMode", Ty::Class("ErrorsModes"), "How unexpected errors of a handler can be treated, for the option `errors`."),
     value("on", Ty::Class("Declarations"), "The declaring functions by their short names: `kopf.on.create` is `kopf.on_create`."),
 ];
+
+const LOCKED: Parameter = required("name", Ty::Any, "A name, an object, or `ctx` for its object.");
+const LOCK_OPTIONS: Parameter = optional(
+    "options",
+    Ty::Any,
+    "`timeout`: the maximum time to wait; default: 30 s. May be omitted: the function is the last argument.",
+);
+const LOCKING: Parameter = optional("function", Ty::Function(&PLAIN), "The function to call.");
+const CALLED: Parameter = required("function", Ty::Function(&PLAIN), "The function to call.");
+const ARGUMENTS: Parameter = optional("arguments", Ty::Any, "Its arguments.");
+const PLAIN: Callback = Callback { parameters: &[], returns: Ty::Any };
 
 const EXECUTE: &[Parameter] = &[
     optional(

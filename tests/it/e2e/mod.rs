@@ -26,6 +26,7 @@ mod peering;
 mod posting;
 mod refused;
 mod reload;
+mod schedules;
 mod scopes;
 mod server;
 mod webhook_changes;

@@ -63,6 +63,7 @@ scenarios! {
     libraries
     lifecycles
     limits
+    locks
     logging
     memo
     modules
@@ -96,6 +97,7 @@ scenarios! {
     subhandlers
     surprises
     timeouts
+    timer_schedules
     timers
 }
 

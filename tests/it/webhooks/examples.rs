@@ -1,4 +1,4 @@
-//! The examples of admission, by their own tests.
+//! The examples that have tests of their own, by these.
 
 use std::{path::Path, process::Command};
 
@@ -62,4 +62,14 @@ fn conversions_of_the_example_lose_nothing() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && text.is_empty(), "{text}");
     }
+}
+
+#[test]
+fn schedules_in_lua() {
+    passes("schedules", "lua", 3);
+}
+
+#[test]
+fn schedules_in_rhai() {
+    passes("schedules", "rhai", 3);
 }

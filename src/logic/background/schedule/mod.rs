@@ -25,11 +25,17 @@ const WATCH_PERIOD_MIN: Duration = Duration::from_millis(100);
 /// exempt.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
+/// The clock may be set while a timer waits for a time: longer waits are divided.
+const PLAN_MIN: Duration = Duration::from_mins(1);
+const PLAN_MAX: Duration = Duration::from_hours(1);
+
 /// The next action for a daemon or a timer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// Sleep until this time, or until it must stop.
     Sleep(Duration),
+    /// Determine the next time of a cron expression, then report it to [`Schedule::planned`].
+    Plan,
     /// Attempt a call, then report its [`Outcome`] to [`Schedule::ended`].
     Call(Effort),
     /// End it.
@@ -60,6 +66,8 @@ pub struct Schedule {
     interval: Option<Nanos>,
     sharp: bool,
     idle: Option<Nanos>,
+    /// Its calls have the times of a cron expression.
+    is_planned: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +88,10 @@ enum State {
     Resting(Nanos),
     /// Sleeps until `until`, to check whether the object has changed since the call at `called`.
     Watching { called: Nanos, until: Nanos },
+    /// Needs the next time of its cron expression.
+    Planning,
+    /// Sleeps until `until`: its time if `is_slot`, otherwise a moment to determine it again. So does a change after `since`.
+    Planned { since: Nanos, until: Nanos, is_slot: bool },
     /// Has ended.
     Done,
 }
@@ -116,6 +128,7 @@ impl Schedule {
             interval: options.interval.map(Nanos::from),
             sharp: options.sharp,
             idle: options.idle.map(Nanos::from),
+            is_planned: options.times.is_some(),
         }
     }
 
@@ -126,7 +139,11 @@ impl Schedule {
             return Step::Exit { forever: false };
         }
         match self.state {
-            State::Delayed(until) | State::Resting(until) | State::Watching { until, .. }
+            State::Planned { since, .. } if changed > Duration::from(since) => self.plan(),
+            State::Delayed(until)
+            | State::Resting(until)
+            | State::Watching { until, .. }
+            | State::Planned { until, .. }
                 if now < Duration::from(until) =>
             {
                 Step::Sleep(Duration::from(until).saturating_sub(now))
@@ -134,12 +151,30 @@ impl Schedule {
             State::Watching { called, .. } if changed <= Duration::from(called) => {
                 self.watch(called, now)
             }
-            State::Delayed(_) | State::Resting(_) | State::Watching { .. } | State::Ready => {
-                self.begin(now, changed)
-            }
+            State::Delayed(_) if self.is_planned => self.plan(),
+            State::Planning | State::Planned { is_slot: false, .. } => self.plan(),
+            State::Delayed(_)
+            | State::Resting(_)
+            | State::Watching { .. }
+            | State::Planned { .. }
+            | State::Ready => self.begin(now, changed),
             // The shell asked without reporting the call: it must not run twice at once.
             State::Calling(_) | State::Done => Step::Exit { forever: true },
         }
+    }
+
+    fn plan(&mut self) -> Step {
+        self.state = State::Planning;
+        Step::Plan
+    }
+
+    /// Takes the pause to the next time of the cron expression, which was determined from `since` on; `None` if there is none.
+    pub fn planned(&mut self, pause: Option<Duration>, (since, now): (Duration, Duration)) {
+        let part = pause.map_or(PLAN_MAX, |it| (it / 2).clamp(PLAN_MIN, PLAN_MAX));
+        let is_slot = pause.is_some_and(|it| it <= PLAN_MIN);
+        let wait = pause.filter(|_| is_slot).unwrap_or(part);
+        self.state =
+            State::Planned { since: since.into(), until: now.saturating_add(wait).into(), is_slot };
     }
 
     /// A series lasts from the first attempt to success or failure, including the wait for an idle object.
@@ -177,6 +212,10 @@ impl Schedule {
             return;
         }
         self.series = None;
+        if self.is_planned {
+            self.state = State::Planning;
+            return;
+        }
         self.state = match (self.interval, self.idle) {
             (Some(interval), _) if self.sharp => {
                 let interval = Duration::from(interval).max(PAUSE_MIN);

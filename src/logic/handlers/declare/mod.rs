@@ -200,7 +200,7 @@ fn assemble(
         level: 0,
         background: Background {
             initial_delay: options.initial_delay()?,
-            times: None,
+            times: schedules::times(options)?,
             missed: schedules::missed(options)?,
             interval: options.duration("interval")?,
             sharp: options.flag("sharp")?,
@@ -208,6 +208,7 @@ fn assemble(
             cancellation_backoff: options.duration("cancellation_backoff")?,
             cancellation_timeout: options.duration("cancellation_timeout")?,
             cancellation_polling: options.duration("cancellation_polling")?,
+            without_finalizer: options.has("finalizer") && !options.flag("finalizer")?,
         },
         admission: Admission {
             operations: options.operations()?,

@@ -80,6 +80,8 @@ const COMPARING: Scope = Scope::Only(&[Kind::Update, Kind::Field, Kind::Sub]);
 const DAEMON: Scope = Scope::Only(&[Kind::Daemon]);
 const DELAYED: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Every]);
 const SHARP: Scope = Scope::Only(&[Kind::Timer, Kind::Every]);
+const SPAWNING: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer]);
+const ZONED: Scope = Scope::Only(&[Kind::Timer, Kind::Cron]);
 const CRON: Scope = Scope::Only(&[Kind::Cron]);
 const TIMER: Scope = Scope::Only(&[Kind::Timer]);
 
@@ -111,7 +113,9 @@ const OPTIONS: &[OptionSpec] = &[
     option("interval", Takes::Duration, TIMER, "Pause from the end of one call to the start of the next."),
     option("sharp", Takes::Boolean, SHARP, "Measure the interval from the start of the last call."),
     option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
-    option("timezone", Takes::Text, CRON, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),
+    option("schedule", Takes::Times, TIMER, "Call at the times of a cron expression, instead of an interval: a string, or a function of `ctx` that returns one, such as a field of the object."),
+    option("finalizer", Takes::Boolean, SPAWNING, "Whether the object gets a finalizer that holds its deletion until this has stopped; default: true. If false, it is stopped as soon as the deletion is noticed."),
+    option("timezone", Takes::Text, ZONED, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),
     option("missed", Takes::Missed, CRON, "What happens to the times that were missed while no operator was running: \"skip\" (default): they do not run; \"once\": the last of them runs at the start."),
     option("operations", Takes::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
     option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    super::handler::{Background, InitialDelay, Kind, Times},
+    super::handler::{Background, Callback, InitialDelay, Kind, Times},
     Argument, DeclareError,
     values::{DURATION, Options, duration, value},
 };
@@ -63,6 +63,39 @@ pub(super) fn apply(
     }
     background.interval = Some(interval);
     Ok(())
+}
+
+/// Reads the option `schedule` of timers.
+pub(super) fn times(options: &Options<'_>) -> Result<Option<Times>, DeclareError> {
+    let Some(given) =
+        options.read("schedule", "a cron expression, or a function", |it| match it {
+            Argument::Callback(Callback::Function(function)) => Some(Err(function.clone())),
+            Argument::Callback(_)
+            | Argument::Absent
+            | Argument::Value(_)
+            | Argument::Marker(_)
+            | Argument::List(_)
+            | Argument::Map(_) => Some(Ok(value(it)?.as_str()?.to_owned())),
+        })?
+    else {
+        return Ok(None);
+    };
+    if let Some(other) = ["interval", "idle", "sharp"].into_iter().find(|it| options.has(it)) {
+        let message = format!("the options `schedule` and `{other}` exclude each other");
+        return Err(DeclareError::new(message, "leave one of them out"));
+    }
+    let zone = options.text("timezone")?;
+    let cron = |text: &str| {
+        Cron::parse(text, zone.as_deref()).map_err(|it| declare_error(&it, "option `schedule`"))
+    };
+    match given {
+        Ok(text) => Ok(Some(Times::Cron(Arc::new(cron(&text)?)))),
+        Err(function) => {
+            // The zone is checked now, the expression when it is known.
+            drop(cron("@daily")?);
+            Ok(Some(Times::Computed(function, zone)))
+        }
+    }
 }
 
 /// Reads the option `missed`.

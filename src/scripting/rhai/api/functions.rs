@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rhai::{Dynamic, Engine, FLOAT, FnPtr, INT, ImmutableString, Module, NativeCallContext};
+use rhai::{
+    Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, ImmutableString, Module, NativeCallContext,
+};
 use serde_json::Value;
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome, library::library_name};
@@ -15,6 +17,7 @@ use crate::scripting::{
     functions::{
         declaring::TopLevel,
         kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
+        locking,
         names::{MARKERS, Words},
     },
     handles::AnyHandle,
@@ -98,6 +101,10 @@ fn call(
     function: &HostFunction,
     mut given: Vec<Dynamic>,
 ) -> Outcome {
+    if function.calls() && !function.waits() {
+        return tried(context, given);
+    }
+    let locked = function.calls().then(|| given.pop()).flatten();
     let present = present::get();
     present.as_deref().inspect(|it| present::parse(it));
     let caller = RhaiCaller { shared, context, present };
@@ -119,11 +126,66 @@ fn call(
             let found = path.iter().fold(value, |value, step| item(&value, step));
             Ok(if found.is_unit() { default } else { found })
         }
+        Done::Lock(number, wait) => {
+            let free = Free(caller.present.clone(), number);
+            if let Err(failed) = control::wait_for(wait)? {
+                return Err(raise(own(failed)));
+            }
+            let ended = run(context, locked, "kopf.lock", Vec::new());
+            drop(free);
+            ended
+        }
         Done::Wait(wait) => match control::wait_for(wait)? {
             Ok(()) => Ok(Dynamic::UNIT),
             Err(failed) => Err(raise(own(failed))),
         },
     }
+}
+
+/// Frees a lock when it is dropped.
+struct Free(Option<Arc<Invocation>>, u64);
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        control::given(|| locking::locks_of(self.0.as_ref()).free(self.1));
+    }
+}
+
+/// Calls a function of the script.
+fn run(
+    context: &NativeCallContext<'_>,
+    function: Option<Dynamic>,
+    place: &str,
+    arguments: Vec<Dynamic>,
+) -> Outcome {
+    let function = function.and_then(Dynamic::try_cast::<FnPtr>);
+    let function = function
+        .ok_or_else(|| problem(format!("{place}: the last argument must be a function")))?;
+    function.call_within_context(context, arguments)
+}
+
+/// `kopf.try_call(FUNCTION, ARGUMENTS...)`
+fn tried(context: &NativeCallContext<'_>, given: Vec<Dynamic>) -> Outcome {
+    let mut given = given.into_iter();
+    let function = given.next();
+    let (value, problem) = match run(context, function, "kopf.try_call", given.collect()) {
+        Ok(value) => (value, Dynamic::UNIT),
+        Err(error) if !error.is_catchable() => return Err(error),
+        Err(error) => (Dynamic::UNIT, caught(*error)),
+    };
+    let map = [("value".into(), value), ("problem".into(), problem)];
+    Ok(Dynamic::from_map(map.into_iter().collect()))
+}
+
+/// What `catch` gives a script.
+fn caught(error: EvalAltResult) -> Dynamic {
+    if let EvalAltResult::ErrorInFunctionCall(_, _, inner, _) = error {
+        return caught(*inner);
+    }
+    if let EvalAltResult::ErrorRuntime(value, _) = error {
+        return value;
+    }
+    error.to_string().into()
 }
 
 /// One step down; `()` where it leads nowhere.
