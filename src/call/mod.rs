@@ -11,6 +11,7 @@ mod live_object;
 mod logger;
 mod memo;
 mod object_packer;
+mod reconcilers;
 mod services;
 mod stopped;
 
@@ -28,5 +29,6 @@ pub use live_object::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_UNHANDLED};
 pub use memo::{Document, Memo, WeakDocument};
 pub use object_packer::ObjectPacker;
+pub use reconcilers::{PendingCall, Reconcilers, name_key};
 pub use services::CallServices;
 pub use stopped::{Stopped, Waiting};

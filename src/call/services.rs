@@ -1,6 +1,6 @@
 //! The services that an operator offers to every call of its scripts.
 
-use crate::call::{EventQueue, Indexes};
+use crate::call::{EventQueue, Indexes, Reconcilers};
 use crate::ports::{Clock, Kube, Leadership};
 use crate::telemetry::Failures;
 
@@ -17,6 +17,8 @@ pub struct CallServices {
     pub kube: Kube,
     /// Whether calls may continue.
     pub leadership: Leadership,
+    /// The objects of reconcile handlers.
+    pub reconcilers: Reconcilers,
     /// The handlers of objects that fail.
     pub failures: Failures,
 }

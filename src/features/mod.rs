@@ -8,3 +8,4 @@ pub mod indexes;
 pub mod leadership;
 pub mod peering;
 pub mod posting;
+pub mod reconcile;

@@ -12,5 +12,6 @@ pub mod discovery;
 pub mod generation;
 pub mod handlers;
 pub mod object;
+pub mod reconcile;
 pub mod replicas;
 pub mod text;

@@ -102,6 +102,7 @@ impl ObjectDaemons {
             if let Some(shared) = &self.shared {
                 shared.changed.set(now);
             }
+            self.running.iter().for_each(|it| it.request_call());
         }
     }
 
@@ -190,6 +191,10 @@ impl ObjectDaemons {
     /// Stops all daemons of an object that is deleted or no longer served, which has no further cycles for that.
     pub fn dismiss(self, base: &Arc<Base>, reason: StopReason) {
         for daemon in self.running.into_iter().filter(|it| !it.has_ended()) {
+            if let Some(level) = daemon.level() {
+                // The object is gone: there is nothing to hold any more.
+                level.finalized();
+            }
             base.daemons.stop_detached(daemon, reason, base);
         }
     }

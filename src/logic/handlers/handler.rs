@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     function::{Function, ScriptId},
+    reconcile::{Reconcile, Relation},
     selector::Selector,
 };
 use crate::logic::{object::reason::Reason, text::python_text};
@@ -35,6 +36,8 @@ pub enum Kind {
     Daemon,
     /// `timer`
     Timer,
+    /// `reconcile`
+    Reconcile,
     /// `on_startup`
     Startup,
     /// `on_cleanup`
@@ -221,6 +224,10 @@ pub struct Handler {
     pub background: Background,
     /// Options of admission handlers.
     pub admission: Admission,
+    /// Options of `kopf.reconcile`.
+    pub reconcile: Option<Arc<Reconcile>>,
+    /// Index handlers that belong to a reconcile handler: which one, and how.
+    pub relation: Option<Relation>,
     /// The location of the declaration, `file:line`; for messages only.
     pub location: Arc<str>,
     /// A fingerprint of the code of its function and of everything that the code refers to. Equal in two generations if none of it
@@ -271,6 +278,7 @@ impl Kind {
             Kind::Index => "index",
             Kind::Daemon => "daemon",
             Kind::Timer => "timer",
+            Kind::Reconcile => "reconcile",
             Kind::Startup => "on_startup",
             Kind::Cleanup => "on_cleanup",
             Kind::Login => "on_login",
@@ -291,7 +299,7 @@ impl Kind {
             }
             Kind::Event => Category::Watching,
             Kind::Index => Category::Indexing,
-            Kind::Daemon | Kind::Timer => Category::Spawning,
+            Kind::Daemon | Kind::Timer | Kind::Reconcile => Category::Spawning,
             Kind::Startup
             | Kind::Cleanup
             | Kind::Login
@@ -392,6 +400,7 @@ impl Handler {
     pub fn requires_finalizer(&self) -> bool {
         matches!(self.kind, Kind::Daemon | Kind::Timer)
             || (self.kind == Kind::Delete && !self.optional)
+            || self.finalizes()
     }
 }
 
@@ -423,6 +432,7 @@ impl fmt::Display for Handler {
             Category::Admission => "Webhook",
             Category::Conversion => "Converter",
             Category::Spawning if self.kind == Kind::Timer => "Timer",
+            Category::Spawning if self.kind == Kind::Reconcile => "Reconciler",
             Category::Spawning => "Daemon",
             Category::Watching | Category::Changing => "Handler",
         };

@@ -10,4 +10,5 @@ pub mod lifecycle;
 pub mod outcome;
 mod owner;
 pub mod progress;
+pub mod reconcile;
 pub mod selector;

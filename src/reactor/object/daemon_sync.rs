@@ -64,10 +64,11 @@ impl SyncDaemons<'_> {
         }
         let Selection { selected: wanted, undecided } =
             if self.is_suspended() { Selection::default() } else { self.sort().await };
-        let required = match (wanted.is_empty(), undecided.is_empty()) {
-            (false, _) => Certainty::Yes,
-            (true, false) => Certainty::Unknown,
-            (true, true) => Certainty::No,
+        let needs = |all: &[Arc<Handler>]| all.iter().any(|it| it.requires_finalizer());
+        let required = match (needs(&wanted), needs(&undecided)) {
+            (true, _) => Certainty::Yes,
+            (false, true) => Certainty::Unknown,
+            (false, false) => Certainty::No,
         };
         // Daemons and timers of a deleted object were stopped before.
         if self.event_type == Some(EventType::Deleted) {
@@ -78,7 +79,12 @@ impl SyncDaemons<'_> {
             .memory
             .background
             .get_or_insert_with(|| Box::new(daemons::ObjectDaemons::new(base)));
-        let is_timed = self.serving.handlers.spawning.iter().any(|it| it.background.idle.is_some());
+        let is_timed = self
+            .serving
+            .handlers
+            .spawning
+            .iter()
+            .any(|it| it.background.idle.is_some() || it.is_reconciler());
         if is_timed {
             let persistence = &self.serving.settings.persistence;
             let extra = &self.serving.handlers.extra_fields;
@@ -88,6 +94,21 @@ impl SyncDaemons<'_> {
         let is_wanted = |it: &Handler| wanted.iter().any(|wanted| wanted.id == it.id);
         let is_ending = self.object.header().deletion_timestamp.is_some();
         let delays = if is_ending {
+            let persistence = &self.serving.settings.persistence;
+            let is_held = self.object.header().finalizers.contains(&persistence.finalizer);
+            let finalizing: Vec<_> = wanted.iter().filter(|it| is_held && it.finalizes()).collect();
+            if !finalizing.is_empty() && !self.serving.pauses.is_paused() {
+                // Those that finalize the object do so with the edited function.
+                let is_outdated = |it: &daemons::Daemon| !it.is_current();
+                let _delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
+                background.reap();
+                let host = daemons::SpawnContext { object: self.object, memo: self.memo };
+                let left: Vec<_> =
+                    finalizing.into_iter().filter(|it| !background.is_over(it)).collect();
+                for handler in left {
+                    background.spawn(base, handler, host);
+                }
+            }
             background.stop(StopReason::ResourceDeleted, |_| true, base).await
         } else {
             // Edited daemons and timers stop; those that stop at once can start again below.
@@ -141,6 +162,7 @@ impl SyncDaemons<'_> {
         let detail = ObjectDetail::Background(BackgroundCause {
             stopped: Stopped::default(),
             live: LiveObject::new(Arc::clone(self.object)),
+            children: None,
         });
         let cause = ObjectCause {
             resource: Arc::clone(&self.serving.resource),

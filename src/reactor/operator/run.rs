@@ -8,7 +8,7 @@ use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::{poster::Poster, probing::Probing, replicas::Replicas, serve::Serve};
-use crate::call::{CallServices, Current, EventQueue, Indexes, LiveGeneration, Memo};
+use crate::call::{CallServices, Current, EventQueue, Indexes, LiveGeneration, Memo, Reconcilers};
 use crate::features::probes::{CountedScripts, Endpoint};
 use crate::handling::{
     activities::{self, Activity, RepeatedActivity},
@@ -102,6 +102,7 @@ impl OperatorContext {
             clock,
             kube: Kube::default(),
             leadership: Leadership::new(clock),
+            reconcilers: Reconcilers::default(),
             failures: health.metrics().failures.clone(),
         };
         let generation =

@@ -235,6 +235,9 @@ fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
         Takes::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
         Takes::Conditions => Ty::ListOf(&Ty::Map),
         Takes::Labels => Ty::Map,
+        Takes::Kinds | Takes::Texts => Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)]),
+        Takes::Watches => Ty::Either(&[Ty::Text, Ty::List]),
+        Takes::Call => Ty::Function(&FINALIZING),
         Takes::MatchPolicy => Ty::Words(&["Exact", "Equivalent"]),
     };
     Parameter { name: spec.name, ty, required: false, doc: spec.doc }
@@ -248,6 +251,8 @@ const OF_REQUEST: Callback =
     Callback { parameters: &[("ctx", Ty::Class("AdmissionCtx"))], returns: Ty::Any };
 const OF_OBJECT: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Any };
+const FINALIZING: Callback =
+    Callback { parameters: &[("ctx", Ty::Class("BackgroundCtx"))], returns: Ty::Nothing };
 const DELAYING: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Duration };
 

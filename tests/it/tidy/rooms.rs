@@ -19,6 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "discovery",
             "replicas",
             "access",
+            "reconcile",
             "configure",
         ],
     ),

@@ -60,6 +60,8 @@ pub struct Schedule {
     interval: Option<Nanos>,
     sharp: bool,
     idle: Option<Nanos>,
+    /// Events request its calls.
+    is_level: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +82,8 @@ enum State {
     Resting(Nanos),
     /// Sleeps until `until`, to check whether the object has changed since the call at `called`.
     Watching { called: Nanos, until: Nanos },
+    /// Reconcile handlers: rests until `until` after the call at `called`, unless something requests a call.
+    Idle { called: Nanos, until: Nanos },
     /// Has ended.
     Done,
 }
@@ -89,6 +93,10 @@ impl Schedule {
     pub fn new(handler: &Handler, initial_delay: Option<Duration>, now: Duration) -> Self {
         let options = match handler.kind {
             Kind::Timer => handler.background.clone(),
+            Kind::Reconcile => {
+                let resync = handler.reconcile.as_ref().and_then(|it| it.resync);
+                Background { interval: resync, ..Background::default() }
+            }
             Kind::Create
             | Kind::Update
             | Kind::Delete
@@ -114,6 +122,7 @@ impl Schedule {
             interval: options.interval.map(Nanos::from),
             sharp: options.sharp,
             idle: options.idle.map(Nanos::from),
+            is_level: handler.is_reconciler(),
         }
     }
 
@@ -124,7 +133,10 @@ impl Schedule {
             return Step::Exit { forever: false };
         }
         match self.state {
-            State::Delayed(until) | State::Resting(until) | State::Watching { until, .. }
+            State::Delayed(until)
+            | State::Resting(until)
+            | State::Watching { until, .. }
+            | State::Idle { until, .. }
                 if now < Duration::from(until) =>
             {
                 Step::Sleep(Duration::from(until).saturating_sub(now))
@@ -132,9 +144,11 @@ impl Schedule {
             State::Watching { called, .. } if changed <= Duration::from(called) => {
                 self.watch(called, now)
             }
-            State::Delayed(_) | State::Resting(_) | State::Watching { .. } | State::Ready => {
-                self.begin(now, changed)
-            }
+            State::Delayed(_)
+            | State::Resting(_)
+            | State::Watching { .. }
+            | State::Idle { .. }
+            | State::Ready => self.begin(now, changed),
             // The shell asked without reporting the call: it must not run twice at once.
             State::Calling(_) | State::Done => Step::Exit { forever: true },
         }
@@ -159,6 +173,39 @@ impl Schedule {
         Step::Sleep(period)
     }
 
+    /// Makes a reconcile handler due: something has changed that its function looks at. This also ends the pause after an error.
+    pub fn wake(&mut self, now: Duration) {
+        self.state = match self.state {
+            State::Idle { called, .. } => {
+                let earliest = Duration::from(called).saturating_add(PAUSE_MIN);
+                State::Idle { called, until: now.max(earliest).into() }
+            }
+            State::Resting(until) => {
+                let until = Duration::from(until).min(now.saturating_add(PAUSE_MIN));
+                State::Resting(until.into())
+            }
+            other @ (State::Delayed(_)
+            | State::Ready
+            | State::Calling(_)
+            | State::Watching { .. }
+            | State::Done) => other,
+        };
+    }
+
+    /// Makes a reconcile handler due at this moment at the latest.
+    pub fn requeue(&mut self, at: Duration) {
+        if let State::Idle { called, until } = self.state {
+            self.state = State::Idle { called, until: Duration::from(until).min(at).into() };
+        }
+    }
+
+    /// Calls a reconcile handler at this moment at the earliest.
+    pub fn wait_until(&mut self, moment: Duration) {
+        if let State::Idle { called, until } = self.state {
+            self.state = State::Idle { called, until: Duration::from(until).max(moment).into() };
+        }
+    }
+
     /// Handles the end of a call. For timers, permanent failures are like successes: the next interval starts anew.
     pub fn ended(&mut self, outcome: &Outcome, now: Duration) {
         let State::Calling(called) = self.state else { return };
@@ -175,6 +222,11 @@ impl Schedule {
             return;
         }
         self.series = None;
+        if self.is_level {
+            let until = self.interval.map_or(Duration::MAX, |it| now.saturating_add(it.into()));
+            self.state = State::Idle { called, until: until.into() };
+            return;
+        }
         self.state = match (self.interval, self.idle) {
             (Some(interval), _) if self.sharp => {
                 let interval = Duration::from(interval).max(PAUSE_MIN);

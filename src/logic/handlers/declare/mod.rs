@@ -6,6 +6,7 @@
 mod argument;
 mod execution;
 mod options;
+mod reconcile;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -213,6 +214,10 @@ fn assemble(
             reinvocation: options.flag("reinvocation")?,
             conversion: (kind == Kind::Convert).then(|| conversion(options)).transpose()?,
         },
+        reconcile: (kind == Kind::Reconcile)
+            .then(|| reconcile::read(options).map(Arc::new))
+            .transpose()?,
+        relation: None,
         location: location.into(),
         code: 0,
         parts: Parts::default(),

@@ -49,6 +49,14 @@ pub enum Takes {
     Labels,
     /// A match policy of webhooks.
     MatchPolicy,
+    /// A list of resources, or one.
+    Kinds,
+    /// A list of resources, each with an optional function that maps its objects to names.
+    Watches,
+    /// A function of `ctx`, called as the handler is.
+    Call,
+    /// A string, or a list of strings.
+    Texts,
 }
 
 /// The declarations that have an option.
@@ -73,9 +81,10 @@ enum Scope {
 const ADMISSION: Scope = Scope::Only(&[Kind::Validate, Kind::Mutate]);
 const CONVERT: Scope = Scope::Only(&[Kind::Convert]);
 const COMPARING: Scope = Scope::Only(&[Kind::Update, Kind::Field, Kind::Sub]);
-const SPAWNING: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer]);
 const DAEMON: Scope = Scope::Only(&[Kind::Daemon]);
 const TIMER: Scope = Scope::Only(&[Kind::Timer]);
+const RECONCILE: Scope = Scope::Only(&[Kind::Reconcile]);
+const DELAYED: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Reconcile]);
 
 const fn option(name: &'static str, takes: Takes, scope: Scope, doc: &'static str) -> OptionSpec {
     OptionSpec { name, takes, doc, scope }
@@ -98,13 +107,19 @@ const OPTIONS: &[OptionSpec] = &[
     option("new", Takes::Any, COMPARING, "Only if the field has this value now: data, a marker or a function."),
     option("deleted", Takes::Boolean, Scope::Only(&[Kind::Resume]), "Also for objects that are being deleted."),
     option("optional", Takes::Boolean, Scope::Only(&[Kind::Delete]), "Do not add the finalizer only for this handler."),
-    option("initial_delay", Takes::Delay, SPAWNING, "Delay before the first call."),
+    option("initial_delay", Takes::Delay, DELAYED, "Delay before the first call."),
     option("cancellation_backoff", Takes::Duration, DAEMON, "Maximum time of a graceful exit before the daemon is cancelled."),
     option("cancellation_timeout", Takes::Duration, DAEMON, "Maximum time of a cancelled daemon before it is abandoned."),
     option("cancellation_polling", Takes::Duration, DAEMON, "Interval at which a stopping daemon is checked."),
     option("interval", Takes::Duration, TIMER, "Pause from the end of one call to the start of the next."),
     option("sharp", Takes::Boolean, TIMER, "Measure the interval from the start of the last call."),
     option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
+    option("owns", Takes::Kinds, RECONCILE, "The kinds of the children, such as \"deployments\" or \"apps/v1/deployments\": a list, or one. The function returns children of these kinds, and is called when one of them changes."),
+    option("watches", Takes::Watches, RECONCILE, "Other kinds whose changes call the function: a list of names, each with an optional `map`, a function of `ctx` that returns the objects to call it for: `{ name, namespace }`, or a list of them. Without `map`: all objects."),
+    option("resync", Takes::Duration, RECONCILE, "Maximum pause between two calls for an object; default: no limit."),
+    option("finalize", Takes::Call, RECONCILE, "A function of `ctx` for objects that are being deleted. The deletion is held until it has succeeded."),
+    option("finalizer", Takes::Boolean, RECONCILE, "Hold deletions even without `finalize`, to delete children that have no owner reference: cluster-scoped ones, and those in other namespaces."),
+    option("formerly", Takes::Texts, RECONCILE, "Earlier ids of the handler, whose children it takes over: a string, or a list of strings."),
     option("operations", Takes::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
     option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),
     option("subresource", Takes::Text, ADMISSION, "Only for this subresource; \"*\" is any, including the object itself."),
