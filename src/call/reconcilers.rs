@@ -30,6 +30,8 @@ struct State {
 /// The next call of a reconcile handler for an object: requested by any number of events.
 pub struct PendingCall {
     is_requested: AtomicBool,
+    /// The object itself has changed: earlier failures do not count any more.
+    is_anew: AtomicBool,
     waker: Waker,
     /// Counts the objects that wait for a call.
     queue: Arc<QueueSeries>,
@@ -39,8 +41,8 @@ pub struct PendingCall {
 impl PendingCall {
     /// Creates the pending call of an object, which `waker` wakes.
     pub fn new(waker: Waker, queue: Arc<QueueSeries>) -> Self {
-        let (is_requested, waiting) = (AtomicBool::default(), Mutex::default());
-        PendingCall { is_requested, waker, queue, waiting }
+        let (is_requested, is_anew) = (AtomicBool::default(), AtomicBool::default());
+        PendingCall { is_requested, is_anew, waker, queue, waiting: Mutex::default() }
     }
 
     /// Requests the call.
@@ -49,6 +51,17 @@ impl PendingCall {
             *self.waiting.lock() = Some(self.queue.add());
             self.waker.wake_by_ref();
         }
+    }
+
+    /// Requests the call because the object itself has changed.
+    pub fn request_anew(&self) {
+        self.is_anew.store(true, Ordering::Release);
+        self.request();
+    }
+
+    /// Returns whether the object itself has changed since the last time.
+    pub fn take_anew(&self) -> bool {
+        self.is_anew.swap(false, Ordering::AcqRel)
     }
 
     /// Returns whether the call was requested.

@@ -13,6 +13,7 @@ mod docs;
 mod e2e;
 mod examples;
 mod reactor;
+mod reconcile;
 mod real_clock;
 mod scenarios;
 mod scripting;

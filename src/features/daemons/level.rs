@@ -89,9 +89,10 @@ impl Level {
         let name =
             name_key(object.namespace.as_deref(), object.name.as_deref().unwrap_or_default());
         let keys = [uid, name];
-        of.services.reconcilers.add(&handler.id, keys.clone(), &call);
+        let key = handler.reconciler_key();
+        of.services.reconcilers.add(&key, keys.clone(), &call);
         let (phase, memory) = (AtomicU8::new(RUNNING), Mutex::default());
-        Level { handler: Arc::clone(&handler.id), keys, call, phase, memory }
+        Level { handler: key, keys, call, phase, memory }
     }
 
     /// Returns whether the object is being finalized.
@@ -133,10 +134,10 @@ pub(super) struct LevelBase<'a> {
 }
 
 impl Daemon {
-    /// Requests a call, if the daemon is a reconcile handler.
+    /// Requests a call because the object has changed, if the daemon is a reconcile handler.
     pub(super) fn request_call(&self) {
         if let Some(level) = self.level() {
-            level.call.request();
+            level.call.request_anew();
         }
     }
 
@@ -185,6 +186,9 @@ impl Runner {
             && level.call.take()
             && !level.is_finalizing()
         {
+            if level.call.take_anew() {
+                schedule.renew();
+            }
             schedule.wake(now);
         }
         if let Some(schedule) = &mut self.progress.schedule

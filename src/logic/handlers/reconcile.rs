@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
+    description,
     function::Function,
     handler::{Handler, Kind, Parts},
     selector::Selector,
@@ -55,7 +56,7 @@ pub struct Watched {
 /// What a derived index handler is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {
-    /// The id of the reconcile handler.
+    /// The reconcile handler, by [`Handler::reconciler_key`].
     pub reconciler: Arc<str>,
     /// The label values of its children: the present one, then the earlier ones.
     pub labels: Arc<[String]>,
@@ -85,9 +86,15 @@ impl Handler {
         self.reconcile.as_ref().is_some_and(|it| it.finalizer || it.finalize.is_some())
     }
 
+    /// Returns what identifies it among all reconcile handlers: ids may repeat for other resources.
+    pub fn reconciler_key(&self) -> Arc<str> {
+        let resource = self.selector.as_ref().map(description::resource).unwrap_or_default();
+        format!("{}@{resource}", self.id).into()
+    }
+
     /// Returns the id of the index of the children of one kind, or of the related objects.
     fn relation_id(&self, what: &str, kind: &Named) -> Arc<str> {
-        format!("{INDEX}{}/{what}/{}", self.id, kind.text).into()
+        format!("{INDEX}{}/{what}/{}", self.reconciler_key(), kind.text).into()
     }
 
     /// Returns the ids of the indexes of its children, with the kinds.
@@ -100,9 +107,10 @@ impl Handler {
     pub fn relations(&self) -> Vec<Handler> {
         let Some(options) = &self.reconcile else { return Vec::new() };
         let former = options.formerly.iter().map(String::as_str);
+        let reconciler = self.reconciler_key();
         let labels: Arc<[_]> = [&*self.id].into_iter().chain(former).map(label_of).collect();
         let derived = |id: Arc<str>, kind: &Named, role, function: &Function, code| {
-            let reconciler = Arc::clone(&self.id);
+            let reconciler = Arc::clone(&reconciler);
             let relation = Relation { reconciler, labels: Arc::clone(&labels), role };
             let mut handler = Handler {
                 id,

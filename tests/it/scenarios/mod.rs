@@ -74,6 +74,7 @@ scenarios! {
     posting_loggers
     reading
     readonly
+    reconcile
     recreated
     refused
     reloads

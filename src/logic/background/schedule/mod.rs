@@ -192,6 +192,13 @@ impl Schedule {
         };
     }
 
+    /// Forgets earlier failures: the object has changed.
+    pub fn renew(&mut self) {
+        if matches!(self.state, State::Idle { .. } | State::Resting(_)) {
+            self.series = None;
+        }
+    }
+
     /// Makes a reconcile handler due at this moment at the latest.
     pub fn requeue(&mut self, at: Duration) {
         if let State::Idle { called, until } = self.state {

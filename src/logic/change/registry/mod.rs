@@ -74,7 +74,7 @@ impl Registry {
             let clash = |first: &&Handler| {
                 first.id == second.id
                     && first.kind == second.kind
-                    && (first.selector == second.selector || first.is_reconciler())
+                    && first.selector == second.selector
                     && first.function != second.function
             };
             let first = handlers.iter().take(index).find(clash)?;
