@@ -1,7 +1,5 @@
 //! Doors for the fuzz targets, which are outside of the crate: built by `cargo fuzz` only.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::{
@@ -41,7 +39,7 @@ pub fn patch(kind: u8, patch: &[u8]) {
 /// Reads a query with selectors, and both selectors of a text.
 pub fn select(text: &str) {
     let selectable = Selectable::new(&ResourceDef::new("kopf.dev", "v1", "widgets", "Widget"), []);
-    let labels_of = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    let labels_of = [("a".into(), "b".into())];
     let check = |selector: Selector| {
         let by_labels = selector.matches_labels(&labels_of);
         let empty = selector.is_empty();

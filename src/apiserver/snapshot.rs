@@ -256,8 +256,8 @@ impl Snapshot {
                 out.write_all(b"\n")?;
                 let group = table.api_version.split_once('/').map(|(group, _)| group);
                 let api_version = match group {
-                    Some(group) if !object.version.is_empty() => {
-                        format!("{group}/{}", object.version)
+                    Some(group) if !object.version().is_empty() => {
+                        format!("{group}/{}", object.version())
                     }
                     Some(_) | None => table.api_version.clone(),
                 };

@@ -10,10 +10,10 @@ const ACCESSES_MAX: usize = 10_000;
 /// One way in which a user has used the server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
-    /// The name of the user.
-    pub user: String,
     /// What was asked for.
     pub attributes: Attributes,
+    /// The name of the user.
+    pub user: String,
     /// Whether it was allowed.
     pub allowed: bool,
 }

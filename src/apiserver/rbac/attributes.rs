@@ -13,6 +13,8 @@ use serde_json::json;
 /// What a request wants to do with what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attributes {
+    /// Empty for requests about several objects. The first field, because records differ mostly in it when they are compared.
+    pub name: String,
     /// Such as `list`; for paths outside of the API groups, the HTTP method in lower case.
     pub verb: String,
     /// The API group of the resource; empty for the core group.
@@ -23,8 +25,6 @@ pub struct Attributes {
     pub subresource: String,
     /// Empty for cluster-scoped resources, and for requests across all namespaces.
     pub namespace: String,
-    /// Empty for requests about several objects.
-    pub name: String,
     /// A path outside of the API groups, such as `/version`; otherwise empty.
     pub path: String,
 }

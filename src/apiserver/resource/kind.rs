@@ -185,8 +185,8 @@ impl View {
     /// until [`crate::webhooks::conversion`] has converted it.
     fn api_version_of(&self, object: &Stored) -> Cow<'_, str> {
         let has_webhook = self.kind.storage.webhook.is_some();
-        if has_webhook && !object.version.is_empty() && *object.version != *self.version {
-            return Cow::Owned(self.kind.def.api_version(&object.version));
+        if has_webhook && !object.version().is_empty() && object.version() != self.version {
+            return Cow::Owned(self.kind.def.api_version(object.version()));
         }
         Cow::Borrowed(&self.api_version)
     }

@@ -6,8 +6,6 @@ pub(crate) mod labels;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use self::{
@@ -52,8 +50,9 @@ impl Selector {
     }
 
     /// Whether an object with these labels fits.
-    pub(crate) fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.labels.iter().all(|rule| rule.fits(labels.get(&rule.key).map(String::as_str)))
+    pub(crate) fn matches_labels(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
+        let value = |key: &str| labels.iter().find(|(name, _)| **name == *key).map(|(_, it)| &**it);
+        self.labels.iter().all(|rule| rule.fits(value(&rule.key)))
     }
 
     /// Whether an object with these fields fits. `field` gives the text of a field, empty if it is not there.

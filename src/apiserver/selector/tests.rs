@@ -1,7 +1,5 @@
 //! Selectors with what Kubernetes 1.20.2 says to them.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use super::{Selector, field_text, fields::Selectable};
@@ -82,8 +80,7 @@ fn selectable(group: &str, plural: &str, namespaced: bool, own: &[&str]) -> Sele
 #[test]
 fn labels_fit_or_do_not() {
     let labels = [("a", "b"), ("n", "7"), ("e", ""), ("x/y", "z")];
-    let labels: BTreeMap<String, String> =
-        labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let labels = labels.map(|(key, value)| (key.into(), value.into()));
     let cases = [
         ("", true),
         ("a", true),

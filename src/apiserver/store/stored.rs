@@ -3,8 +3,6 @@
 //! Text takes a fifth of the memory of a tree, and goes into answers and watch lines as it is. `apiVersion` and `kind` are
 //! not part of the text: they differ with the version that a client asks for, and the items of lists of native kinds leave them out.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -14,10 +12,11 @@ use crate::{object, request::json};
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) head: Head,
-    /// The version whose fields it has, such as `v1`; empty if that is not known.
-    pub(crate) version: Box<str>,
-    /// All fields but `apiVersion` and `kind`: `"metadata":{…},"spec":{…}}`, without the opening brace.
-    rest: Bytes,
+    /// The version whose fields it has, such as `v1`, and all fields but `apiVersion` and `kind`: `"metadata":{…},"spec":{…}}`,
+    /// without the opening brace. In one text, because there may be many objects.
+    text: Bytes,
+    /// The length of the version; 0 if that is not known.
+    version_len: u8,
 }
 
 /// What lists, watches and deletions ask for without a look into the body.
@@ -27,7 +26,8 @@ pub(crate) struct Head {
     pub(crate) name: Box<str>,
     pub(crate) uid: Box<str>,
     pub(crate) revision: u64,
-    pub(crate) labels: BTreeMap<String, String>,
+    /// A tree would take half a kilobyte for one label.
+    pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
 }
 
 impl Stored {
@@ -36,7 +36,8 @@ impl Stored {
         let meta = |field| object::meta(object, field);
         let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten();
-        let labels = labels.filter_map(|(name, it)| Some((name.clone(), it.as_str()?.to_owned())));
+        let labels =
+            labels.filter_map(|(name, it)| Some((name.as_str().into(), it.as_str()?.into())));
         let head = Head {
             namespace: meta("namespace").into(),
             name: meta("name").into(),
@@ -45,13 +46,28 @@ impl Stored {
             labels: labels.collect(),
         };
         let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        let version = api_version.rsplit('/').next().unwrap_or_default().into();
-        Self { head, version, rest: rest_of(object) }
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let (version, version_len) = match version.len().try_into() {
+            Ok(length) => (version, length),
+            Err(_) => ("", 0),
+        };
+        Self { head, text: text_of(version, object), version_len }
+    }
+
+    /// Its fields as JSON, see [`Stored::text`].
+    fn fields(&self) -> &[u8] {
+        self.text.get(usize::from(self.version_len)..).unwrap_or_default()
+    }
+
+    /// Returns the version whose fields it has, such as `v1`; empty if that is not known.
+    pub(crate) fn version(&self) -> &str {
+        let version = self.text.get(..usize::from(self.version_len)).unwrap_or_default();
+        str::from_utf8(version).unwrap_or_default()
     }
 
     /// The JSON text as a client of this version sees it.
     pub(crate) fn text(&self, api_version: &str, kind: &str) -> Vec<u8> {
-        let mut text = Vec::with_capacity(self.rest.len() + api_version.len() + kind.len() + 32);
+        let mut text = Vec::with_capacity(self.text.len() + api_version.len() + kind.len() + 32);
         self.write(&mut text, Some((api_version, kind)));
         text
     }
@@ -66,11 +82,11 @@ impl Stored {
             text.extend_from_slice(br#"","kind":""#);
             text.extend_from_slice(kind.as_bytes());
             text.push(b'"');
-            if self.rest.first() != Some(&b'}') {
+            if self.fields() != b"}" {
                 text.push(b',');
             }
         }
-        text.extend_from_slice(&self.rest);
+        text.extend_from_slice(self.fields());
     }
 
     /// The tree as a client of this version sees it.
@@ -80,21 +96,22 @@ impl Stored {
 
     /// The tree with its version as `apiVersion`, without the group, and without the kind.
     pub(crate) fn own_tree(&self) -> Value {
-        self.tree(&self.version, "")
+        self.tree(self.version(), "")
     }
 
     /// How much text it is.
     pub(crate) fn len(&self) -> usize {
-        self.rest.len()
+        self.fields().len()
     }
 }
 
-fn rest_of(object: &Value) -> Bytes {
+fn text_of(version: &str, object: &Value) -> Bytes {
     let mut text = Vec::with_capacity(512);
+    text.extend_from_slice(version.as_bytes());
     let fields = object.as_object().into_iter().flatten();
     for (name, value) in fields.filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind"))
     {
-        if !text.is_empty() {
+        if text.len() > version.len() {
             text.push(b',');
         }
         // Writing a tree into memory cannot fail.

@@ -61,9 +61,9 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     call.warn_of_finalizers(&object, None);
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
-    let mut stored = Value::Null;
+    let mut converted = None;
     if !call.is_dry() {
-        stored = conversion::stored(call.shared, &call.view, object.clone()).await?;
+        converted = conversion::converted_to_store(call.shared, &call.view, &object).await?;
     }
     let mut store = call.shared.store();
     if is_versioned && !call.is_dry() {
@@ -82,6 +82,7 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     for placeholder in placeholders {
         store.remove(&placeholder);
     }
+    let mut stored = converted.unwrap_or_else(|| call.view.stored(object));
     if key.resource == CRDS {
         definitions::settle(&store, &mut stored);
     }

@@ -30,8 +30,8 @@ pub(crate) async fn shown(
     mut objects: Vec<Arc<Stored>>,
 ) -> Result<Vec<Arc<Stored>>, Refusal> {
     let Some(kind) = converting(shared, view) else { return Ok(objects) };
-    let is_other = |it: &Stored| !it.version.is_empty() && *it.version != *view.version;
-    let tree = |it: &Stored| it.tree(&kind.def.api_version(&it.version), &kind.def.kind);
+    let is_other = |it: &Stored| !it.version().is_empty() && it.version() != view.version;
+    let tree = |it: &Stored| it.tree(&kind.def.api_version(it.version()), &kind.def.kind);
     let others: Vec<Value> = objects.iter().filter(|it| is_other(it)).map(|it| tree(it)).collect();
     if others.is_empty() {
         return Ok(objects);
@@ -70,10 +70,19 @@ pub(crate) async fn tree(
 
 /// An object in the shape that it is stored in.
 pub(crate) async fn stored(shared: &Shared, view: &View, object: Value) -> Result<Value, Refusal> {
-    let Some(kind) = converting(shared, view) else { return Ok(view.stored(object)) };
-    let object = in_version(shared, &kind, &kind.storage.version, object).await?;
-    let view = View::new(&kind, &view.version);
-    Ok(view.stored(object))
+    let converted = converted_to_store(shared, view, &object).await?;
+    Ok(converted.unwrap_or_else(|| view.stored(object)))
+}
+
+/// An object in the shape that it is stored in, if a webhook has to convert it.
+pub(crate) async fn converted_to_store(
+    shared: &Shared,
+    view: &View,
+    object: &Value,
+) -> Result<Option<Value>, Refusal> {
+    let Some(kind) = converting(shared, view) else { return Ok(None) };
+    let object = in_version(shared, &kind, &kind.storage.version, object.clone()).await?;
+    Ok(Some(View::new(&kind, &view.version).stored(object)))
 }
 
 /// An object in another version of its kind, if the kind has a webhook for that.

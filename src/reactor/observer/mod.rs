@@ -4,6 +4,7 @@
 //! Everything discovered is kept, and each selection starts from all of it: the result does not depend on the order of discovery.
 //! Where access is denied, it is tried again periodically.
 
+mod deletions;
 mod namespaces;
 mod resources;
 mod view;

@@ -13,6 +13,7 @@ use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
+    deletions::{self, Deletions},
     namespaces::ACCESS_RETRY,
     view::{Events, View},
 };
@@ -58,6 +59,7 @@ pub(super) struct Resources<'a> {
     definitions: Definitions,
     /// The CRDs of the listing in progress.
     listed: BTreeSet<CrdName>,
+    deletions: Deletions,
     notes: Notes,
     /// Groups to read again later.
     retries: BTreeMap<String, Retry>,
@@ -117,6 +119,7 @@ impl<'a> Resources<'a> {
             reported: (Vec::new(), Unknown::default()),
             definitions: Definitions::Ignored,
             listed: BTreeSet::new(),
+            deletions: Deletions::new(),
             notes: Notes::default(),
             retries: BTreeMap::new(),
         };
@@ -194,6 +197,7 @@ impl<'a> Resources<'a> {
                 while timeout_at(limit.min(Instant::now() + SETTLING), self.notice()).await.is_ok()
                 {
                 }
+                self.confirm_deletions().await;
                 // The kind of a deleted CRD is gone, whether discovery succeeds or not.
                 if !self.is_as_reported() {
                     return;
@@ -251,8 +255,11 @@ impl<'a> Resources<'a> {
                         self.listed.insert(name);
                         return;
                     }
-                    Some(EventType::Deleted) => self.inventory.crd_deleted(name),
+                    Some(EventType::Deleted) => {
+                        self.deletions.insert(name, crd.header().uid.clone());
+                    }
                     Some(EventType::Added | EventType::Modified) => {
+                        self.deletions.remove(&name);
                         self.inventory.crd_exists(name);
                     }
                 }
@@ -278,6 +285,20 @@ impl<'a> Resources<'a> {
                 self.inventory.forget_crds();
                 self.notes.is_new = true;
                 self.definitions = Definitions::Denied(Instant::now() + ACCESS_RETRY);
+            }
+        }
+    }
+
+    /// Forgets the kinds of deleted CRDs that were not created again.
+    async fn confirm_deletions(&mut self) {
+        while let Some((name, uid)) = self.deletions.first_key_value() {
+            let is_gone = match self.find(EXTENSIONS, DEFINITIONS) {
+                Some(it) => deletions::is_confirmed(&self.view, it, name, uid).await,
+                None => true,
+            };
+            let Some((name, _)) = self.deletions.pop_first() else { return };
+            if is_gone {
+                self.inventory.crd_deleted(name);
             }
         }
     }

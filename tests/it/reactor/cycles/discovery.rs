@@ -286,6 +286,53 @@ async fn a_deleted_crd_is_gone_at_once_and_red_until_it_is_created_again() {
     operator.end().await;
 }
 
+/// Deletes the CRD and creates it again at once, with one object. The watch shows the deletion `late` seconds later, and the creation
+/// once more so much later. Returns what the handlers have heard until then.
+async fn recreated(env: &Environment, operator: &Listening, late: u64) -> Vec<String> {
+    let watch = "customresourcedefinitions?watch";
+    let fault = Fault::always(Effect::LateEvent(Duration::from_secs(late))).on("", watch);
+    env.server.fault(fault.times(2));
+    env.server.remove(DEFINITIONS, "", EXAMPLES).expect("it is there");
+    env.create(definition(&examples()));
+    env.create(object("ns1", "b"));
+    pass(3 * late + 5).await;
+    operator.heard()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_is_created_again_before_its_deletion_is_seen_keeps_its_streams() {
+    for late in [0, 1, 3, 30] {
+        let env = environment(&[examples()]);
+        let operator = started(&env).await;
+        let heard = recreated(&env, &operator, late).await;
+        let runs = heard.iter().filter(|it| *it == "daemon runs b").count();
+        let ends = heard
+            .iter()
+            .filter(|it| ["daemon stops b", "kopfexamples DELETED b"].contains(&it.as_str()));
+        assert_eq!((runs, ends.count()), (1, 0), "{late}: {heard:?}");
+        assert!(heard.contains(&"daemon stops a".to_owned()), "{late}: {heard:?}");
+        assert_eq!(operator.unready(), [""; 0]);
+        is_served(&env, &operator, "c").await;
+        operator.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_deletion_of_a_crd_is_believed_if_crds_cannot_be_listed() {
+    let env = environment(&[examples()]);
+    let operator = started(&env).await;
+    env.server.fault(
+        Fault::always(Effect::Refuse { code: 403, retry_after_seconds: None })
+            .on("GET", "/customresourcedefinitions"),
+    );
+    let heard = recreated(&env, &operator, 3).await;
+    assert!(heard.contains(&"kopfexamples DELETED b".to_owned()), "{heard:?}");
+    env.server.clear_faults();
+    pass(60).await;
+    is_served(&env, &operator, "c").await;
+    operator.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_selector_that_never_had_a_resource_is_not_red() {
     let env = environment(&[]);
