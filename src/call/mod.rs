@@ -29,6 +29,6 @@ pub use live_object::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_UNHANDLED};
 pub use memo::{Document, Memo, WeakDocument};
 pub use object_packer::ObjectPacker;
-pub use reconcilers::{PendingCall, Reconcilers, name_key};
+pub use reconcilers::{PendingCall, Reconcilers, kept, name_key};
 pub use services::CallServices;
 pub use stopped::{Stopped, Waiting};

@@ -16,3 +16,10 @@ kopf.reconcile("webs", {
         requeue = ctx.spec.requeue,
     }
 end)
+
+-- Annotates children, and no other objects.
+kopf.on_event("configmaps", { parent = "webs" }, function(ctx)
+    if ctx.type == "ADDED" and ctx.parent then
+        ctx.patch.metadata.annotations = { parent = ctx.parent.metadata.name }
+    end
+end)

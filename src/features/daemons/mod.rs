@@ -12,6 +12,7 @@ mod level;
 mod moment;
 mod object;
 mod patches;
+mod reconciling;
 mod runner;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
 //! One call of a reconcile handler: what it sees, and what becomes of its result.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
 use super::requests::Requests;
-use crate::call::{CallServices, Logger, SharedPatch};
+use crate::call::{CallServices, Logger, SharedPatch, kept};
 use crate::logic::{
-    access::kube::{ResourceRef, read_object},
+    access::kube::ResourceRef,
     background::indexing::Key,
     change::order,
     discovery::namespaces::NamespacePattern,
@@ -116,7 +116,8 @@ impl Reconciliation<'_> {
         memory: &mut Memory,
         patch: &SharedPatch,
     ) -> Result<Next, String> {
-        let first = usize::from(self.handler.file().ends_with(".lua"));
+        let is_lua = Path::new(self.handler.file()).extension().is_some_and(|it| it == "lua");
+        let first = usize::from(is_lua);
         let wanted = Wanted::read(result, first)?;
         let mut next = Next { requeue: wanted.requeue };
         let mut changed = Vec::new();
@@ -136,8 +137,10 @@ impl Reconciliation<'_> {
                 }
                 changed.push("the status".to_owned());
             }
+            // Without the subresource, each write of the status is another generation, and would cause another write.
+            let has_status = self.resource.subresources.contains("status");
             let generation = self.object.body().pointer("/metadata/generation");
-            let generation = generation.and_then(Value::as_i64);
+            let generation = generation.and_then(Value::as_i64).filter(|_| has_status);
             for condition in wanted.conditions {
                 let condition = condition.observed(generation, self.services.clock.now());
                 patch.change_condition(Change::Set(condition));
@@ -312,9 +315,7 @@ fn plural_in(tree: &Map<String, Value>, kinds: &[Arc<Resource>], resource: &Reso
 
 /// Reads a child as the index holds it.
 fn read(value: &Value, kinds: &[Arc<Resource>]) -> Option<Observed> {
-    let [group, version, plural, text] = value.as_array()?.as_slice() else { return None };
-    let (group, version, plural) = (group.as_str()?, version.as_str()?, plural.as_str()?);
-    let mut body = read_object(text.as_str()?.as_bytes()).ok()?;
+    let ([group, version, plural], mut body) = kept(value)?;
     let is_it =
         |it: &&Arc<Resource>| it.group == group && it.version == version && it.plural == plural;
     let resource = kinds.iter().find(is_it).cloned()?;

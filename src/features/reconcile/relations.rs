@@ -28,17 +28,24 @@ pub fn own_contribution(
             let Some(parent) = reconcile::parent_of(object.header(), labels) else {
                 return Some(Contribution::Remove);
             };
-            // As text: most children are never looked at again, and trees take a multiple.
-            let text = match object.size() {
-                0 => object.body().to_string(),
-                _ => String::from_utf8(object.essential_bytes()).unwrap_or_default(),
-            };
-            let value = json!([resource.group, resource.version, resource.plural, text]);
-            Some(Contribution::Replace(vec![(Key::text(parent), Arc::new(value))]))
+            Some(Contribution::Replace(vec![(Key::text(parent), kept(object, resource))]))
+        }
+        Role::Parent => {
+            let uid = object.header().uid.as_deref().unwrap_or_default();
+            Some(Contribution::Replace(vec![(Key::text(uid), kept(object, resource))]))
         }
         Role::All => Some(Contribution::Replace(vec![(Key::Null, version(object))])),
         Role::Mapped => None,
     }
+}
+
+/// Returns an object as indexes keep it: as text, because most are never looked at again, and trees take a multiple.
+fn kept(object: &Object, resource: &Resource) -> Arc<Value> {
+    let text = match object.size() {
+        0 => object.body().to_string(),
+        _ => String::from_utf8(object.essential_bytes()).unwrap_or_default(),
+    };
+    Arc::new(json!([resource.group, resource.version, resource.plural, text]))
 }
 
 /// Returns what the function of a watched kind contributes: the objects that it names.

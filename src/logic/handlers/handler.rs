@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     function::{Function, ScriptId},
-    reconcile::{Reconcile, Relation},
+    reconcile::{Named, Reconcile, Relation},
     selector::Selector,
 };
 use crate::logic::{object::reason::Reason, text::python_text};
@@ -226,6 +226,8 @@ pub struct Handler {
     pub admission: Admission,
     /// Options of `kopf.reconcile`.
     pub reconcile: Option<Arc<Reconcile>>,
+    /// `on_event`: the kind of the owner that objects must have.
+    pub parent: Option<Named>,
     /// Index handlers that belong to a reconcile handler: which one, and how.
     pub relation: Option<Relation>,
     /// The location of the declaration, `file:line`; for messages only.

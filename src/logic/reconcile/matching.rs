@@ -23,7 +23,12 @@ pub fn content(body: &Value) -> u64 {
                 let kept = meta.iter().filter(|(key, _)| !VOLATILE.contains(&key.as_str()));
                 kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>().into()
             }
-            value => value.clone(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => value.clone(),
         };
         content.insert(key.clone(), value);
     }

@@ -4,11 +4,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 /// The time over which changes are counted.
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_mins(1);
 /// How often one thing may change within that time.
 const CHANGES_MAX: u32 = 12;
 /// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// Counts the changes of one object and its children.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -45,12 +45,12 @@ fn children(result: &Value, is_held: bool) -> Result<Vec<Child>, String> {
     wanted.into_iter().map(child).collect()
 }
 
-fn map(name: &str, data: Value) -> Value {
+fn map(name: &str, data: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data })
 }
 
 fn one(name: &str, data: Value) -> Child {
-    children(&json!({ "children": [map(name, data)] }), false).expect("a child").remove(0)
+    children(&json!({ "children": [map(name, &data)] }), false).expect("a child").remove(0)
 }
 
 /// A child as a server shows it.
@@ -93,16 +93,16 @@ fn planned(
 #[test]
 fn mistakes_in_results_are_told_with_their_path() {
     let named = |fields: Value| {
-        let mut object = map("a", json!({}));
+        let mut object = map("a", &json!({}));
         for (key, value) in fields.as_object().expect("fields") {
             object[key] = value.clone();
         }
-        json!({ "children": [map("z", json!({})), object] })
+        json!({ "children": [map("z", &json!({})), object] })
     };
     let cases = [
         (json!(5), "it returned 5, not a map"),
         (json!([1]), "it returned a list, not a map"),
-        (map("a", json!({})), "it returned a whole object"),
+        (map("a", &json!({})), "it returned a whole object"),
         (json!({ "childs": [] }), "unknown field `childs`, did you mean `children`?"),
         (json!({ "children": { "a": 1 } }), "children: expected a list, got a map"),
         (json!({ "children": [1] }), "children[1]: expected an object, got 1"),
@@ -189,7 +189,7 @@ fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
     assert_eq!(plan.recheck, Some(Duration::from_secs(10)));
     assert_eq!(planned(own, &[], &mut known, 10).applies.len(), 1, "nor later");
     let present = seen(&child, 5);
-    assert_eq!(planned(own, &[present.clone()], &mut known, 1), Plan::default());
+    assert_eq!(planned(own, std::slice::from_ref(&present), &mut known, 1), Plan::default());
     let busy = edited(&present, 6, |it| it["status"] = json!({ "ready": true }));
     assert_eq!(planned(own, &[busy], &mut known, 1), Plan::default(), "its status");
     let defaulted = edited(&present, 7, |it| it["data"]["more"] = json!("2"));

@@ -79,7 +79,7 @@ impl Wanted {
         if fields.contains_key("apiVersion") && fields.contains_key("kind") {
             return Err("it returned a whole object: children belong into a list, { children = { object } }".into());
         }
-        for field in fields.keys().filter(|it| !FIELDS.contains(&it.as_str())) {
+        if let Some(field) = fields.keys().find(|it| !FIELDS.contains(&it.as_str())) {
             let near = nearest(field, FIELDS).map(|it| format!(", did you mean `{it}`?"));
             let near = near.unwrap_or_else(|| format!(", only {FIELDS:?}"));
             return Err(format!("the result has an unknown field `{field}`{near}"));

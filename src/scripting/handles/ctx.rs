@@ -117,6 +117,10 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
             let version = versions.map(|it| if name == "from" { &it.from } else { &it.to });
             of(version.map(|it| it.clone().into()))
         }
+        Cause::Object(cause) if name == "parent" => {
+            let parent = invocation.services.parent(&invocation.handler, &cause.object);
+            parent.map_or(Kwarg::Absent, |it| Kwarg::Tree(Arc::new(it)))
+        }
         Cause::Object(cause) => of_object(cause, name),
     }
 }

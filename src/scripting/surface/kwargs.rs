@@ -55,6 +55,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("operation", Ty::Words(&["CREATE", "UPDATE", "DELETE", "CONNECT"]), &[Admission], "What the request does."),
     kwarg("options", Ty::Maybe(&Ty::Map), &[Admission], "The options of the request, such as `propagationPolicy` of a deletion."),
     kwarg("param", Ty::Any, EVERY, "The value of the option `param` of the declaration."),
+    kwarg("parent", Ty::Maybe(&Ty::Object), &[Watching], "With the option `parent`: the owner of the object; nil if it is gone. Read-only."),
     kwarg("patch", Ty::Class("Patch"), OBJECTS, "Changes of the object, which are sent when the handlers of this round have finished."),
     kwarg("reason", Ty::Words(&["create", "update", "delete", "resume"]), &[Changing], "The cause of the call: what happened to the object."),
     kwarg("resource", Ty::Class("Resource"), OBJECTS, "The description of the object's resource by the server."),

@@ -13,14 +13,15 @@ fn start(namespace: &Namespace) -> Operator {
 /// Waits until a query of kubectl prints this.
 async fn until_prints(namespace: &Namespace, query: &[&str], expected: &str) {
     let what = format!("{query:?} prints {expected:?}");
-    until(&what, || async {
+    until(&what, async || {
         let printed = namespace.try_kubectl(query, "").await.unwrap_or_default();
         if printed.trim() == expected { Ok(()) } else { Err(printed) }
     })
     .await;
 }
 
-const NAMES: &[&str] = &["get", "configmaps", "-l", "kopf.dev/parent", "-o", "jsonpath={.items[*].metadata.name}"];
+const NAMES: &[&str] =
+    &["get", "configmaps", "-l", "kopf.dev/parent", "-o", "jsonpath={.items[*].metadata.name}"];
 
 async fn edit(namespace: &Namespace, spec: &Value) {
     let patch = json!({ "spec": spec }).to_string();
@@ -41,7 +42,16 @@ async fn children_are_created_repaired_pruned_and_kept_over_a_restart() {
     let value = ["get", "configmap", "one-a", "-o", "jsonpath={.data.value}"];
     until_prints(&namespace, &value, "1").await;
 
-    namespace.kubectl(&["patch", "configmap", "one-a", "--type=merge", "-p", r#"{"data":{"value":"drifted"}}"#]).await;
+    namespace
+        .kubectl(&[
+            "patch",
+            "configmap",
+            "one-a",
+            "--type=merge",
+            "-p",
+            r#"{"data":{"value":"drifted"}}"#,
+        ])
+        .await;
     until_prints(&namespace, &value, "1").await;
     namespace.kubectl(&["delete", "configmap", "one-b"]).await;
     until_prints(&namespace, NAMES, "one-a one-b").await;
@@ -51,12 +61,25 @@ async fn children_are_created_repaired_pruned_and_kept_over_a_restart() {
     until_prints(&namespace, &children, "1").await;
     operator.stop().await.assert_code(0);
 
-    let versions = ["get", "configmaps,deployments", "-l", "kopf.dev/parent", "-o", "jsonpath={.items[*].metadata.resourceVersion}"];
+    let versions = [
+        "get",
+        "configmaps,deployments",
+        "-l",
+        "kopf.dev/parent",
+        "-o",
+        "jsonpath={.items[*].metadata.resourceVersion}",
+    ];
     let before = namespace.kubectl(&versions).await;
     let operator = start(&namespace);
     edit(&namespace, &json!({ "children": ["b", "c"] })).await;
     until_prints(&namespace, NAMES, "one-b one-c").await;
-    let of_b = ["get", "configmap/one-b", "deployment/one", "-o", "jsonpath={.items[*].metadata.resourceVersion}"];
+    let of_b = [
+        "get",
+        "configmap/one-b",
+        "deployment/one",
+        "-o",
+        "jsonpath={.items[*].metadata.resourceVersion}",
+    ];
     until_prints(&namespace, &children, "2").await;
     assert_eq!(namespace.kubectl(&of_b).await.trim(), before.trim(), "nothing is written again");
 

@@ -41,10 +41,10 @@ fn indexed_job_in_rhai() {
 
 #[test]
 fn behavior_in_lua() {
-    passes("tests/reconcile", "web.lua", 9);
+    passes("tests/reconcile", "web.lua", 10);
 }
 
 #[test]
 fn behavior_in_rhai() {
-    passes("tests/reconcile", "web.rhai", 9);
+    passes("tests/reconcile", "web.rhai", 10);
 }

@@ -135,3 +135,10 @@ kopf.test("a child that is changed again and again slows the calls down", functi
     check.equal(kube.get("configmaps", { name = "a" }).data.x, "1")
     check.that(kube.get("webs", { name = "one" }).status.calls < 80)
 end)
+
+kopf.test("event handlers see only objects with a parent, and the parent", function()
+    kube.create(map("other"))
+    new({ children = { map("a") } })
+    check.equal(kube.get("configmaps", { name = "a" }).metadata.annotations.parent, "one")
+    check.equal(kube.get("configmaps", { name = "other" }).metadata.annotations, nil)
+end)

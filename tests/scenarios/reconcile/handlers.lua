@@ -21,7 +21,7 @@ function web(ctx)
         table.insert(names, name)
     end
     table.sort(names)
-    ctx.logger:info("sees " .. json.encode(names))
+    ctx.logger:info("sees " .. strings.join(names, " "))
     if ctx.spec.mistake == "nothing" then
         return nil
     elseif ctx.spec.mistake == "number" then
@@ -43,6 +43,7 @@ function web(ctx)
 end
 
 kopf.reconcile("kopfexamples", {
+    initial_delay = 1,
     owns = "configmaps",
     watches = { { "secrets", map = of_secret } },
     finalize = finalize,

@@ -217,6 +217,7 @@ fn assemble(
         reconcile: (kind == Kind::Reconcile)
             .then(|| reconcile::read(options).map(Arc::new))
             .transpose()?,
+        parent: reconcile::parent(options)?,
         relation: None,
         location: location.into(),
         code: 0,

@@ -83,6 +83,7 @@ const CONVERT: Scope = Scope::Only(&[Kind::Convert]);
 const COMPARING: Scope = Scope::Only(&[Kind::Update, Kind::Field, Kind::Sub]);
 const DAEMON: Scope = Scope::Only(&[Kind::Daemon]);
 const TIMER: Scope = Scope::Only(&[Kind::Timer]);
+const EVENT: Scope = Scope::Only(&[Kind::Event]);
 const RECONCILE: Scope = Scope::Only(&[Kind::Reconcile]);
 const DELAYED: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Reconcile]);
 
@@ -120,6 +121,8 @@ const OPTIONS: &[OptionSpec] = &[
     option("finalize", Takes::Call, RECONCILE, "A function of `ctx` for objects that are being deleted. The deletion is held until it has succeeded."),
     option("finalizer", Takes::Boolean, RECONCILE, "Hold deletions even without `finalize`, to delete children that have no owner reference: cluster-scoped ones, and those in other namespaces."),
     option("formerly", Takes::Texts, RECONCILE, "Earlier ids of the handler, whose children it takes over: a string, or a list of strings."),
+    option("parent", Takes::Text, EVENT, "Only for objects with an owner of this kind, which is `ctx.parent`."),
+    option("owner", Takes::Text, EVENT, "The same as `parent`."),
     option("operations", Takes::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
     option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),
     option("subresource", Takes::Text, ADMISSION, "Only for this subresource; \"*\" is any, including the object itself."),

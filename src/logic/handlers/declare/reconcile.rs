@@ -13,18 +13,11 @@ use crate::logic::{
 };
 use serde_json::Value;
 
-const OWNS: &str =
-    "kopf.reconcile: `owns` must be a list of resources, such as { \"deployments\", \"services\" }";
 const WATCHES: &str = "kopf.reconcile: `watches` must be a list of resources, each a name or a name with `map`, a function";
 
 pub(super) fn read(options: &Options<'_>) -> Result<Reconcile, DeclareError> {
-    let owns = match options.get("owns") {
-        None => Vec::new(),
-        Some(_) => {
-            let texts = options.texts("owns").map_err(|_| DeclareError::from(OWNS))?;
-            texts.iter().map(|it| kind("owns", it)).collect::<Result<_, _>>()?
-        }
-    };
+    let owns = options.texts("owns")?;
+    let owns = owns.iter().map(|it| kind("owns", it)).collect::<Result<Vec<_>, _>>()?;
     let watches = match options.get("watches") {
         None => Vec::new(),
         Some(Argument::Value(Value::String(one))) => {
@@ -59,6 +52,16 @@ pub(super) fn read(options: &Options<'_>) -> Result<Reconcile, DeclareError> {
         finalizer: options.flag("finalizer")?,
         formerly: options.texts("formerly")?,
     })
+}
+
+/// Reads the kind of the owners that the objects of an event handler must have.
+pub(super) fn parent(options: &Options<'_>) -> Result<Option<Named>, DeclareError> {
+    let (parent, owner) = (options.text("parent")?, options.text("owner")?);
+    if parent.is_some() && owner.is_some() {
+        return Err("`parent` and `owner` are the same option: use one of them".into());
+    }
+    let read = |name: &str, text: Option<String>| text.map(|it| kind(name, &it)).transpose();
+    Ok(read("parent", parent)?.or(read("owner", owner)?))
 }
 
 fn repeated<'a>(option: &str, kinds: impl Iterator<Item = &'a Named>) -> Result<(), DeclareError> {
@@ -108,7 +111,7 @@ fn kind(option: &str, text: &str) -> Result<Named, DeclareError> {
     let selector = Selector::of_text(text)?;
     if !selector.is_specific() {
         let hint = "name one resource, such as \"deployments\" or \"apps/v1/deployments\"";
-        let message = format!("kopf.reconcile: `{option}` needs kinds, not {text:?}");
+        let message = format!("`{option}` needs a kind, not {text:?}");
         return Err(DeclareError::new(message, hint));
     }
     Ok(Named { text: text.to_owned(), selector })

@@ -19,7 +19,7 @@ use kopf::{
     },
     ports::Pauses,
     settings::Settings,
-    telemetry::Metrics,
+    telemetry::Health,
     testing::{self, CallLog, Environment, NativeScripts, handler_of_examples, object, pass},
 };
 use tokio::{task::JoinSet, time};
@@ -70,7 +70,7 @@ impl Yard {
             handlers: Arc::default(),
             readiness: Readiness::new(false),
             namespaces: None,
-            metrics: Metrics::default(),
+            metrics: Health::default().metrics().clone(),
         });
         let handler = Arc::new(handler_of_examples(Kind::Daemon, function));
         base.handlers.renew(&[Arc::clone(&handler)], &Arc::default());

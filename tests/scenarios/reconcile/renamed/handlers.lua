@@ -21,7 +21,7 @@ function web(ctx)
         table.insert(names, name)
     end
     table.sort(names)
-    ctx.logger:info("sees " .. json.encode(names))
+    ctx.logger:info("sees " .. strings.join(names, " "))
     if ctx.spec.mistake == "nothing" then
         return nil
     elseif ctx.spec.mistake == "number" then
@@ -45,6 +45,7 @@ end
 kopf.reconcile("kopfexamples", {
     id = "site",
     formerly = "web",
+    initial_delay = 1,
     owns = "configmaps",
     watches = { { "secrets", map = of_secret } },
     finalize = finalize,
