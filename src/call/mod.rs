@@ -12,6 +12,7 @@ mod logger;
 mod memo;
 mod object_packer;
 mod reconcilers;
+mod relatives;
 mod services;
 mod stopped;
 
@@ -29,6 +30,7 @@ pub use live_object::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_UNHANDLED};
 pub use memo::{Document, Memo, WeakDocument};
 pub use object_packer::ObjectPacker;
-pub use reconcilers::{PendingCall, Reconcilers, kept, name_key};
+pub use reconcilers::{PendingCall, Reconcilers, name_key};
+pub use relatives::kept;
 pub use services::CallServices;
 pub use stopped::{Stopped, Waiting};

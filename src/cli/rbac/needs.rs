@@ -9,8 +9,7 @@ use super::{
 use crate::cli::{args::InstallArgs, options::ScopeOption, report::Report};
 use crate::logic::{
     handlers::{
-        handler::{Category, Handler},
-        reconcile::Role,
+        handler::{Category, Handler, Role},
         selector::Selector,
     },
     object::resource::Resource,

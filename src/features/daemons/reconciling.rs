@@ -223,7 +223,7 @@ impl Runner {
         let working = async {
             if level.is_finalizing() {
                 if result.is_some() {
-                    return Err("`finalize` must return nothing".to_owned());
+                    return Err("`finalize` must return nil".to_owned());
                 }
                 reconciliation.delete_unowned().await?;
                 return Ok(Next::default());

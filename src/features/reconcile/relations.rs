@@ -8,9 +8,8 @@ use crate::call::{CallServices, name_key};
 use crate::logic::{
     background::indexing::{Contribution, Key, Owner},
     handlers::{
-        handler::Handler,
+        handler::{Handler, Relation, Role},
         outcome::Outcome,
-        reconcile::{Relation, Role},
     },
     object::{Object, resource::Resource},
     reconcile,
@@ -74,9 +73,8 @@ pub fn mapped_contribution(outcome: Outcome, object: &Object) -> Result<Contribu
 }
 
 fn named_key(value: &Value, home: Option<&str>) -> Result<Key, String> {
-    let wrong = || {
-        format!("`map` must return {{ name, namespace }}, a list of them, or nothing; not {value}")
-    };
+    let wrong =
+        || format!("`map` must return {{ name, namespace }}, a list of them, or nil; not {value}");
     if let Some(name) = value.as_str() {
         return Ok(name_key(home, name));
     }

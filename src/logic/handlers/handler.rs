@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::{
     function::{Function, ScriptId},
-    reconcile::{Named, Reconcile, Relation},
     selector::Selector,
 };
 use crate::logic::{object::reason::Reason, text::python_text};
@@ -184,6 +183,65 @@ pub struct Conversion {
     pub from: String,
     /// The version of the objects afterwards.
     pub to: String,
+}
+
+/// The options of `kopf.reconcile`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reconcile {
+    /// The kinds of the children.
+    pub owns: Vec<Named>,
+    /// Other kinds whose changes wake the object.
+    pub watches: Vec<Watched>,
+    /// The maximum pause between two calls.
+    pub resync: Option<Duration>,
+    /// Called when the object is deleted; holds the deletion until it has succeeded.
+    pub finalize: Option<Function>,
+    /// The object has the finalizer even without `finalize`.
+    pub finalizer: bool,
+    /// Earlier ids of the handler, whose children it takes over.
+    pub formerly: Vec<String>,
+}
+
+/// A kind, as the script names it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// The text of the selector.
+    pub text: String,
+    /// The selector.
+    pub selector: Selector,
+}
+
+/// A watched kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Watched {
+    /// The kind.
+    pub kind: Named,
+    /// Returns the names of the objects to wake; `None` wakes all of them.
+    pub map: Option<Function>,
+}
+
+/// What a derived index handler is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relation {
+    /// The reconcile handler, by [`Handler::reconciler_key`].
+    pub reconciler: Arc<str>,
+    /// The label values of its children: the present one, then the earlier ones.
+    pub labels: Arc<[String]>,
+    /// How the objects are related to the parents.
+    pub role: Role,
+}
+
+/// How objects are related to those that a reconcile handler is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Children, by their labels.
+    Owned,
+    /// The function of the handler returns the names of the related objects.
+    Mapped,
+    /// Related to every object.
+    All,
+    /// Parents of the objects of an event handler, by their uid.
+    Parent,
 }
 
 /// A fixed delay, or one computed from the object.

@@ -1,12 +1,13 @@
-//! The handlers that are derived from a declaration of `kopf.reconcile`.
+//! The handlers that are derived from a declaration of `kopf.reconcile`: for each kind that it owns or watches, an index handler keeps the
+//! objects by the uid of their parent, and calls the handler when one of them changes.
 
 use std::sync::Arc;
 
 use super::{
     description,
     function::Function,
-    handler::{Background, Filters, Handler, Kind, Limits, Parts},
-    reconcile::{INDEX, Named, Relation, Role, Watched, label_of},
+    handler::{Background, Filters, Handler, Kind, Limits, Named, Parts, Relation, Role, Watched},
+    reconcile::{INDEX, label_of},
 };
 use crate::logic::text::json;
 

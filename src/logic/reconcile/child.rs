@@ -168,7 +168,7 @@ impl Family<'_> {
                 .as_ref()
                 .map_or("is cluster-scoped".to_owned(), |it| format!("is in the namespace {it:?}"));
             return Err(format!(
-                "{path}: it {place}, so it cannot have an owner reference to its parent, and nothing would delete it: set the option `finalizer = true` or `finalize`"
+                "{path}: it {place}, so it cannot have an owner reference to its parent, and it would never be deleted: set the option `finalizer = true` or `finalize`"
             ));
         }
         let mut meta = match body.remove("metadata") {

@@ -49,8 +49,8 @@ fn map(name: &str, data: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data })
 }
 
-fn one(name: &str, data: Value) -> Child {
-    children(&json!({ "children": [map(name, &data)] }), false).expect("a child").remove(0)
+fn one(name: &str, data: &Value) -> Child {
+    children(&json!({ "children": [map(name, data)] }), false).expect("a child").remove(0)
 }
 
 /// A child as a server shows it.
@@ -109,10 +109,7 @@ fn mistakes_in_results_are_told_with_their_path() {
         (named(json!({ "kind": null })), "children[2].kind is missing"),
         (named(json!({ "apiVersion": 5 })), "children[2].apiVersion: expected a string, got 5"),
         (named(json!({ "metadata": {} })), "children[2].metadata.name is missing"),
-        (
-            named(json!({ "metadata": { "generateName": "x-" } })),
-            "children need names of their own",
-        ),
+        (named(json!({ "metadata": { "generateName": "x-" } })), "children need fixed names"),
         (
             named(json!({ "metadata": { "name": "a", "labels": [1] } })),
             "children[2].metadata.labels: expected a map",
@@ -179,7 +176,7 @@ fn children_that_cannot_be_children_are_refused() {
 
 #[test]
 fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
-    let (child, mut known) = (one("a", json!({ "x": "1" })), BTreeMap::new());
+    let (child, mut known) = (one("a", &json!({ "x": "1" })), BTreeMap::new());
     let own = std::slice::from_ref(&child);
     let plan = planned(own, &[], &mut known, 0);
     assert_eq!((plan.applies.len(), plan.applies[0].is_known), (1, false));
@@ -198,14 +195,14 @@ fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
     let plan = planned(own, &[changed], &mut known, 1);
     assert!(plan.applies[0].is_known && plan.applies[0].is_repair);
     assert_eq!(planned(own, &[], &mut known, 1).applies.len(), 1, "somebody has deleted it");
-    let newer = one("a", json!({ "x": "3" }));
+    let newer = one("a", &json!({ "x": "3" }));
     let plan = planned(&[newer], &[present], &mut known, 1);
     assert!(plan.applies[0].is_known && !plan.applies[0].is_repair);
 }
 
 #[test]
 fn the_watch_may_be_older_than_our_own_request() {
-    let (before, after) = (one("a", json!({ "x": "1" })), one("a", json!({ "x": "2" })));
+    let (before, after) = (one("a", &json!({ "x": "1" })), one("a", &json!({ "x": "2" })));
     let mut known = BTreeMap::from([applied(&after, 9, 0)]);
     let old = seen(&before, 5);
     assert_eq!(planned(&[after], &[old], &mut known, 1), Plan::default());
@@ -213,7 +210,7 @@ fn the_watch_may_be_older_than_our_own_request() {
 
 #[test]
 fn after_a_restart_only_what_differs_is_applied() {
-    let child = one("a", json!({ "x": "1", "list": [{ "name": "b", "v": 1 }] }));
+    let child = one("a", &json!({ "x": "1", "list": [{ "name": "b", "v": 1 }] }));
     let own = std::slice::from_ref(&child);
     let same = edited(&seen(&child, 5), 6, |it| {
         it["data"]["list"] =
@@ -227,13 +224,13 @@ fn after_a_restart_only_what_differs_is_applied() {
         assert_eq!(planned(own, &[other], &mut BTreeMap::new(), 0).applies.len(), 1);
     }
     // A field that was applied before is not wanted any more: only an application can remove it.
-    let less = one("a", json!({ "x": "1" }));
+    let less = one("a", &json!({ "x": "1" }));
     assert_eq!(planned(&[less], &[seen(&child, 5)], &mut BTreeMap::new(), 0).applies.len(), 1);
 }
 
 #[test]
 fn a_value_that_the_server_normalizes_is_applied_once() {
-    let child = one("a", json!({ "cpu": "1000m" }));
+    let child = one("a", &json!({ "cpu": "1000m" }));
     let normal = edited(&seen(&child, 5), 5, |it| it["data"]["cpu"] = json!("1"));
     let (key, own) = applied(&child, 5, 0);
     let own = Applied { content: content(&normal.body), ..own };
@@ -243,7 +240,7 @@ fn a_value_that_the_server_normalizes_is_applied_once() {
 
 #[test]
 fn what_is_not_wanted_is_pruned_but_not_what_is_being_deleted() {
-    let (a, b, c) = (one("a", json!({})), one("b", json!({})), one("c", json!({})));
+    let (a, b, c) = (one("a", &json!({})), one("b", &json!({})), one("c", &json!({})));
     let ending = edited(&seen(&c, 3), 4, |it| it["metadata"]["deletionTimestamp"] = json!("now"));
     let observed = [seen(&a, 1), seen(&b, 2), ending];
     let plan = planned(&[b], &observed, &mut BTreeMap::new(), 0);
@@ -254,14 +251,14 @@ fn what_is_not_wanted_is_pruned_but_not_what_is_being_deleted() {
 
 #[test]
 fn two_children_of_one_name_are_refused() {
-    let twice = [one("a", json!({})), one("a", json!({ "x": "1" }))];
+    let twice = [one("a", &json!({})), one("a", &json!({ "x": "1" }))];
     let problem = plan(&twice, &[], &mut BTreeMap::new(), ("fn", Duration::ZERO));
     assert_eq!(problem, Err("children[1]: ConfigMap ns/a is already wanted by children[1]".into()));
 }
 
 #[test]
 fn children_of_an_earlier_id_are_taken_over() {
-    let child = one("a", json!({}));
+    let child = one("a", &json!({}));
     let former = edited(&seen(&child, 1), 1, |it| {
         it["metadata"]["labels"]["kopf.dev/reconciler"] = json!("old");
     });

@@ -73,7 +73,7 @@ impl Wanted {
     pub fn read(result: Option<&Value>, first: usize) -> Result<Wanted, String> {
         let Some(result) = result.filter(|it| !it.is_null()) else { return Ok(Wanted::default()) };
         let fields = result.as_object().ok_or_else(|| {
-            let hint = "return { children = …, status = … }, or nothing";
+            let hint = "return { children = …, status = … }, or nil";
             format!("it returned {}, not a map: {hint}", described(result))
         })?;
         if fields.contains_key("apiVersion") && fields.contains_key("kind") {
@@ -168,7 +168,7 @@ fn manifest(path: String, item: &Value) -> Result<Manifest, String> {
         text(field)?.ok_or_else(|| {
             let generated = item.pointer("/metadata/generateName").is_some_and(|it| !it.is_null());
             let hint = if field == "metadata.name" && generated {
-                "; children need names of their own, `generateName` would create new ones at each call"
+                "; children need fixed names, `generateName` would create another object at each call"
             } else {
                 ""
             };
@@ -222,7 +222,7 @@ fn conditions_of(value: &Value, first: usize) -> Result<Vec<Given>, String> {
 /// Returns what a value is, for errors: short values as they are.
 fn described(value: &Value) -> String {
     match value {
-        Value::Null => "nothing".into(),
+        Value::Null => "null".into(),
         Value::Bool(it) => it.to_string(),
         Value::Number(it) => it.to_string(),
         Value::String(it) if it.chars().count() <= 40 => format!("{it:?}"),

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::logic::{
     handlers::{
-        reconcile::{Named, Reconcile, Watched},
+        handler::{Named, Reconcile, Watched},
         selector::Selector,
     },
     text::duration,
