@@ -203,7 +203,7 @@ impl Cause {
 /// An activity of the operator.
 #[derive(Clone, Debug)]
 pub struct ActivityCause {
-    /// The kwarg `activity`: `startup`, `cleanup`, `authentication`, `probe`, `tunnel`.
+    /// The kwarg `activity`: `startup`, `cleanup`, `authentication`, `probe`, `tunnel`, `schedule`.
     pub activity: &'static str,
     /// The kwarg `settings`: changes take effect at once.
     pub settings: Arc<Mutex<Settings>>,
@@ -211,6 +211,8 @@ pub struct ActivityCause {
     pub logins: NativeLogins,
     /// The kwarg `server` of `on_tunnel` handlers.
     pub server: Option<Arc<Value>>,
+    /// The kwarg `scheduled` of `every` and `cron` handlers.
+    pub scheduled: Option<Timestamp>,
 }
 
 /// An object and what has happened to it.

@@ -15,6 +15,8 @@ pub struct Finding {
     pub rule: Rule,
     /// The message, with its place.
     pub error: LoadError,
+    /// The option that would grant it, and its value.
+    pub grant: Option<(&'static str, String)>,
 }
 
 impl Finding {
@@ -37,6 +39,8 @@ pub(super) struct Raw {
     pub(super) rule: Rule,
     pub(super) message: String,
     pub(super) hint: Option<String>,
+    /// The option that would grant it, and its value.
+    pub(super) grant: Option<(&'static str, String)>,
 }
 
 /// Returns the findings in a file, without those that comments allow.
@@ -64,6 +68,7 @@ pub(super) fn placed(file: &str, text: &str, raw: Vec<Raw>) -> Vec<Finding> {
         let columns = Columns { first: count(column + 1), length: count(marked.max(1)) };
         found.push(Finding {
             rule: raw.rule,
+            grant: raw.grant,
             error: LoadError {
                 file: file.to_owned(),
                 line: Some(count(number)),
@@ -86,6 +91,11 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// Whether a comment allows this rule in a line of a text, from 1.
+pub(super) fn is_allowed(text: &str, line: usize, rule: Rule) -> bool {
+    Allowed::of(&lines(text).collect::<Vec<_>>()).has(line, rule)
+}
+
 /// What comments allow: lines, from 1, and rules.
 struct Allowed(BTreeSet<(usize, Rule)>);
 
@@ -93,14 +103,17 @@ impl Allowed {
     fn of(lines: &[(usize, &str)]) -> Self {
         let mut allowed = BTreeSet::new();
         for (index, (_, line)) in lines.iter().enumerate() {
-            let Some((before, names)) = line.split_once("kopf: allow(") else { continue };
+            let mut parts = line.split("kopf: allow(");
+            let before = parts.next().unwrap_or_default();
             let code = before.trim_end().trim_end_matches(['-', '/', '*']).trim();
-            let names = names.split(')').next().unwrap_or_default();
-            for rule in names.split(',').filter_map(|it| Rule::find(it.trim())) {
-                allowed.insert((index + 1, rule));
-                if code.is_empty() {
-                    // A comment that stands alone is about the next line.
-                    allowed.insert((index + 2, rule));
+            for names in parts {
+                let names = names.split(')').next().unwrap_or_default();
+                for rule in names.split(',').filter_map(|it| Rule::find(it.trim())) {
+                    allowed.insert((index + 1, rule));
+                    if code.is_empty() {
+                        // A comment that stands alone is about the next line.
+                        allowed.insert((index + 2, rule));
+                    }
                 }
             }
         }

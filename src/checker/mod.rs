@@ -89,6 +89,14 @@ fn with_way_out(findings: Vec<Finding>) -> Vec<LoadError> {
     errors
 }
 
+/// Whether a comment allows this rule at a place such as `handlers.lua:12`.
+pub fn is_allowed(sources: &[Source], place: &str, rule: Rule) -> bool {
+    let Some((file, line)) = place.rsplit_once(':') else { return false };
+    let source = sources.iter().find(|it| it.name == file);
+    let line = line.parse().ok();
+    source.zip(line).is_some_and(|(source, line)| finding::is_allowed(&source.text, line, rule))
+}
+
 /// Checks scripts that were loaded, with the modules that they have loaded.
 pub fn check(sources: &[Source], knowledge: &Knowledge) -> Findings {
     let work = || {

@@ -23,6 +23,28 @@ pub enum Rule {
     OtherHandler,
     /// An assignment to something that is read-only.
     ReadOnly,
+    /// A condition that is always true.
+    AlwaysTrue,
+    /// A loop that waits for the end without a pause.
+    BusyLoop,
+    /// A handler that causes itself.
+    UpdateLoop,
+    /// A key that is used like an item.
+    LoopVariable,
+    /// A result that is a whole object.
+    WholeObject,
+    /// Calls to the outside in handlers without bounds.
+    UnboundedRetries,
+    /// Timers without an interval.
+    TimerInterval,
+    /// Writing a status that is not a subresource.
+    StatusSubresource,
+    /// Hosts, variables and files that are not granted.
+    NotGranted,
+    /// Values of Secrets that are stored and logged.
+    PlainSecrets,
+    /// Webhooks for the operator itself.
+    OwnWrites,
 }
 
 /// What a finding means for loading the script.
@@ -32,6 +54,8 @@ pub enum Level {
     Name,
     /// A value or a call that is probably wrong.
     Type,
+    /// Something that is allowed, but hardly meant.
+    Lint,
 }
 
 impl Level {
@@ -40,93 +64,187 @@ impl Level {
         match strict {
             Strict::Off => false,
             Strict::Names => self == Level::Name,
-            Strict::Types => true,
+            Strict::Types => self != Level::Lint,
         }
     }
 }
 
-impl Rule {
-    /// All of them.
-    pub const ALL: [Rule; 9] = [
+/// A rule with its name, its level and its explanation.
+type Row = (Rule, &'static str, Level, &'static str);
+
+const fn row(rule: Rule, name: &'static str, level: Level, doc: &'static str) -> Row {
+    (rule, name, level, doc)
+}
+
+const ROWS: [Row; 20] = [
+    row(
         Rule::UnknownVariable,
+        "unknown-variable",
+        Level::Name,
+        "The variable is not declared in any scope around this line, and the script never assigns a global with this name. \
+                 Lua reads it as nil; Rhai raises an error.",
+    ),
+    row(
         Rule::UnknownFunction,
+        "unknown-function",
+        Level::Name,
+        "No function with this name is defined in the script, its modules, the language or the libraries. The call fails \
+                 when the line is reached.",
+    ),
+    row(
         Rule::UnknownMember,
+        "unknown-member",
+        Level::Name,
+        "The library, `ctx` or the handle has no member with this name. Reading it is an error or nil; writing it into \
+                 `ctx.patch` changes a field that the resource probably does not have.",
+    ),
+    row(
         Rule::UnknownOption,
+        "unknown-option",
+        Level::Name,
+        "The function does not have this option. The call fails when the line is reached.",
+    ),
+    row(
         Rule::UnknownField,
+        "unknown-field",
+        Level::Type,
+        "The schema of the resource does not have this field. The server drops it when it is written, and it is always \
+                 missing when it is read.",
+    ),
+    row(
         Rule::Arguments,
+        "wrong-arguments",
+        Level::Type,
+        "The function takes fewer or more arguments. The call fails when the line is reached.",
+    ),
+    row(
         Rule::Type,
+        "wrong-type",
+        Level::Type,
+        "The function or the option expects a value of another type.",
+    ),
+    row(
         Rule::OtherHandler,
+        "other-handler",
+        Level::Type,
+        "Only other kinds of handlers have this field of `ctx`, such as `ctx.stopped` of daemons. Here, it is nil.",
+    ),
+    row(
         Rule::ReadOnly,
-    ];
+        "read-only",
+        Level::Type,
+        "`ctx` and the parts of the object are read-only: change the object through `ctx.patch`, keep data in `ctx.memo`, \
+                 or change a `kopf.copy`.",
+    ),
+    row(
+        Rule::AlwaysTrue,
+        "always-true",
+        Level::Lint,
+        "A number or a string is a condition. In Lua, only nil and false count as false: 0, \"\" and the length of \
+                 an empty list are true. In Rhai, a condition must be true or false, and anything else is an error. \
+                 `ctx.stopped` is a flag with methods: `ctx.stopped:is_set()` returns its value.",
+    ),
+    row(
+        Rule::BusyLoop,
+        "busy-loop",
+        Level::Lint,
+        "The loop runs until the handler must stop, and no call in it waits. The handler uses the processor until \
+                 it reaches the limit of a call, and other handlers of the script have to wait. Pause with \
+                 `ctx.stopped:wait(\"5s\")`, which also returns whether to stop.",
+    ),
+    row(
+        Rule::UpdateLoop,
+        "update-loop",
+        Level::Lint,
+        "The handler changes its own object each time it is called: it counts a field, or writes the time or \
+                 something random. This is a change, for which the same handler is called again, without an end.",
+    ),
+    row(
+        Rule::LoopVariable,
+        "loop-variable",
+        Level::Lint,
+        "In Luau, the first variable of `for … in` is the position or the key; the second one is the item.",
+    ),
+    row(
+        Rule::WholeObject,
+        "whole-object",
+        Level::Lint,
+        "The result of a handler is stored in the status of its object. A whole object in there is large, is sent \
+                 with each event, and may contain secrets.",
+    ),
+    row(
+        Rule::UnboundedRetries,
+        "unbounded-retries",
+        Level::Lint,
+        "The handler calls another server, which may be unreachable for a long time. Without `retries` or \
+                 `timeout`, the handler is called again until it succeeds, and the object is never finished.",
+    ),
+    row(
+        Rule::TimerInterval,
+        "timer-interval",
+        Level::Lint,
+        "Without `interval` and `idle`, a timer calls its function once for each object, as a creation handler \
+                 would.",
+    ),
+    row(
+        Rule::StatusSubresource,
+        "status-subresource",
+        Level::Lint,
+        "The CRD has no `subresources.status`. Then each change of the status counts as a change of the object: \
+                 metadata.generation grows, and everybody who may change the object may change its status.",
+    ),
+    row(
+        Rule::NotGranted,
+        "not-granted",
+        Level::Lint,
+        "The script uses a host, a variable or a file that it has no permission for. The call fails when the line \
+                 is reached. `kopf check --suggest-grants` prints the options.",
+    ),
+    row(
+        Rule::PlainSecrets,
+        "plain-secrets",
+        Level::Lint,
+        "A handler of changes of Secrets stores their values in annotations and logs them, because \
+                 persistence.plain_secrets is set.",
+    ),
+    row(
+        Rule::OwnWrites,
+        "own-writes",
+        Level::Lint,
+        "The webhook reviews what the operator itself writes. While no replica of the operator responds, these \
+                 requests fail, and it cannot start. Exclude its namespace with `namespace_selector`, or set \
+                 `ignore_failures`.",
+    ),
+];
+
+impl Rule {
+    /// Returns all of them.
+    pub fn all() -> impl Iterator<Item = Rule> {
+        ROWS.iter().map(|it| it.0)
+    }
+
+    fn row(self) -> &'static Row {
+        let [first, ..] = &ROWS;
+        ROWS.iter().find(|it| it.0 == self).unwrap_or(first)
+    }
 
     /// Returns the name, as in `kopf: allow(NAME)`.
     pub fn name(self) -> &'static str {
-        match self {
-            Rule::UnknownVariable => "unknown-variable",
-            Rule::UnknownFunction => "unknown-function",
-            Rule::UnknownMember => "unknown-member",
-            Rule::UnknownOption => "unknown-option",
-            Rule::UnknownField => "unknown-field",
-            Rule::Arguments => "wrong-arguments",
-            Rule::Type => "wrong-type",
-            Rule::OtherHandler => "other-handler",
-            Rule::ReadOnly => "read-only",
-        }
+        self.row().1
     }
 
     /// Returns the rule with this name.
     pub fn find(name: &str) -> Option<Rule> {
-        Rule::ALL.into_iter().find(|it| it.name() == name)
+        Rule::all().find(|it| it.name() == name)
     }
 
     /// Returns the level of its findings.
     pub fn level(self) -> Level {
-        match self {
-            Rule::UnknownVariable
-            | Rule::UnknownFunction
-            | Rule::UnknownMember
-            | Rule::UnknownOption => Level::Name,
-            Rule::UnknownField
-            | Rule::Arguments
-            | Rule::Type
-            | Rule::OtherHandler
-            | Rule::ReadOnly => Level::Type,
-        }
+        self.row().2
     }
 
     /// Returns the explanation.
     pub fn doc(self) -> &'static str {
-        match self {
-            Rule::UnknownVariable => {
-                "The variable is not declared in any scope around this line, and the script never assigns a global with this name. \
-                 Lua reads it as nil; Rhai raises an error."
-            }
-            Rule::UnknownFunction => {
-                "No function with this name is defined in the script, its modules, the language or the libraries. The call fails \
-                 when the line is reached."
-            }
-            Rule::UnknownMember => {
-                "The library, `ctx` or the handle has no member with this name. Reading it is an error or nil; writing it into \
-                 `ctx.patch` changes a field that the resource probably does not have."
-            }
-            Rule::UnknownOption => {
-                "The function does not have this option. The call fails when the line is reached."
-            }
-            Rule::UnknownField => {
-                "The schema of the resource does not have this field. The server drops it when it is written, and it is always \
-                 missing when it is read."
-            }
-            Rule::Arguments => {
-                "The function takes fewer or more arguments. The call fails when the line is reached."
-            }
-            Rule::Type => "The function or the option expects a value of another type.",
-            Rule::OtherHandler => {
-                "Only other kinds of handlers have this field of `ctx`, such as `ctx.stopped` of daemons. Here, it is nil."
-            }
-            Rule::ReadOnly => {
-                "`ctx` and the parts of the object are read-only: change the object through `ctx.patch`, keep data in `ctx.memo`, \
-                 or change a `kopf.copy`."
-            }
-        }
+        self.row().3
     }
 }

@@ -8,6 +8,8 @@ use std::{
 
 use serde_json::{Value, json};
 
+use crate::logic::access::grants::Access;
+
 /// Finds a definition that a schema refers to.
 pub type Definitions = fn(&str) -> Option<Arc<Value>>;
 
@@ -20,6 +22,8 @@ pub struct Knowledge {
     pub kinds: Arc<Vec<ObjectKind>>,
     /// Finds the definitions that their schemas refer to.
     pub definitions: Option<Definitions>,
+    /// What the scripts may access, if that is known.
+    pub access: Option<Arc<Access>>,
 }
 
 /// A kind of objects, with its names in selectors.
@@ -33,6 +37,8 @@ pub struct ObjectKind {
     pub names: Vec<String>,
     /// The schema of its objects.
     pub schema: Arc<Value>,
+    /// Whether the status is a subresource.
+    pub has_status: bool,
 }
 
 /// A part of a schema.
@@ -164,6 +170,16 @@ impl Schema {
         let is_either = node.get("x-kubernetes-int-or-string").is_some()
             || node.get("format") == Some(&"int-or-string".into());
         node.get("type") == Some(&"string".into()) && !is_either
+    }
+
+    /// Whether values are lists.
+    pub(super) fn is_list(&self) -> bool {
+        self.node().get("type") == Some(&"array".into())
+    }
+
+    /// Whether it is the schema of a kind.
+    pub(super) fn is_of(&self, kind: &ObjectKind) -> bool {
+        Arc::ptr_eq(&self.root, &kind.schema)
     }
 
     /// Whether it is the schema of whole objects.

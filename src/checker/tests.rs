@@ -62,7 +62,7 @@ fn texts_that_are_not_understood_are_not_checked() {
 
 #[test]
 fn every_rule_has_a_name_and_a_level_decides_what_rejects() {
-    for rule in Rule::ALL {
+    for rule in Rule::all() {
         assert_eq!(Rule::find(rule.name()), Some(rule));
         assert!(rule.doc().ends_with('.'), "{}", rule.name());
     }

@@ -27,7 +27,7 @@ pub(super) struct Expr<'a> {
 #[derive(Debug)]
 pub(super) enum ExprKind<'a> {
     Nil,
-    Bool,
+    Bool(bool),
     /// With its text.
     Number(&'a str),
     /// With its text, quotes included.

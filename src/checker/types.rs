@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::schemas::Schema;
-use crate::logic::handlers::handler::Category;
+use crate::logic::handlers::handler::{Category, Kind};
 use crate::scripting::surface::{Item, Section, Ty};
 
 /// A name in a library of Luau: a function with its least and most arguments, or a value.
@@ -34,6 +34,10 @@ pub(super) enum Type {
     Std(&'static str, &'static [Member]),
     /// A function of Luau with its least and most arguments.
     StdFunction(Rc<str>, (usize, usize)),
+    /// An object of Kubernetes, as `kube.get` returns it.
+    Whole,
+    /// The key of an item in a loop over a list, or over something that is a list or a map.
+    Place(bool),
     /// A part of the object, which is read-only.
     View,
     /// A part of an object whose schema is known; whether it can be assigned to.
@@ -51,6 +55,18 @@ pub(super) struct Ctx {
     categories: u8,
     /// The number of the kind of its object, if it is known.
     pub(super) kind: Option<usize>,
+    /// How its handler is declared, if it is the only one.
+    pub(super) declared: Option<Declared>,
+}
+
+/// What lints need to know about a declaration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Declared {
+    pub(super) kind: Kind,
+    /// Whether options may choose among the changes.
+    pub(super) is_filtered: bool,
+    /// Whether its attempts end at some time.
+    pub(super) is_bounded: bool,
 }
 
 /// All kinds of `ctx`.
@@ -66,11 +82,11 @@ pub(super) const CATEGORIES: [Category; 7] = [
 
 impl Ctx {
     /// What is probably a `ctx`, by its name.
-    pub(super) const PROBABLE: Ctx = Ctx { categories: 0, kind: None };
+    pub(super) const PROBABLE: Ctx = Ctx { categories: 0, kind: None, declared: None };
 
     pub(super) fn of(category: Category) -> Self {
         let at = CATEGORIES.iter().position(|it| *it == category).unwrap_or_default();
-        Ctx { categories: 1 << at, kind: None }
+        Ctx { categories: 1 << at, ..Ctx::PROBABLE }
     }
 
     /// Any handler of objects: the `ctx` of filters.
@@ -85,7 +101,8 @@ impl Ctx {
 
     fn or(self, other: Self) -> Self {
         let kind = self.kind.filter(|it| other.kind == Some(*it));
-        Ctx { categories: self.categories | other.categories, kind }
+        let declared = self.declared.filter(|it| other.declared == Some(*it));
+        Ctx { categories: self.categories | other.categories, kind, declared }
     }
 
     /// Returns the categories that it may be of.
@@ -112,6 +129,7 @@ impl PartialEq for Type {
             (Type::Any, Type::Any)
             | (Type::Text, Type::Text)
             | (Type::Number, Type::Number)
+            | (Type::Whole, Type::Whole)
             | (Type::View, Type::View) => true,
             (Type::Function(a), Type::Function(b))
             | (Type::Own(a), Type::Own(b))
@@ -122,6 +140,7 @@ impl PartialEq for Type {
             (Type::Names(a, _), Type::Names(b, _))
             | (Type::Callable(a, _), Type::Callable(b, _))
             | (Type::StdFunction(a, _), Type::StdFunction(b, _)) => a == b,
+            (Type::Place(a), Type::Place(b)) => a == b,
             (Type::Ctx(a), Type::Ctx(b)) => a == b,
             (Type::ListOf(a), Type::ListOf(b)) => a == b,
             (Type::Std(a, _), Type::Std(b, _)) => a == b,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-pub use super::shared_args::{ClusterArgs, GrantArgs, OutputFormat};
+use super::shared_args::SET_HELP;
+pub use super::shared_args::{ClusterArgs, GrantArgs, OutputFormat, TermArgs};
 
 use super::after_help::{
     CHECK_AFTER_HELP, COMPLETIONS_AFTER_HELP, DEV_AFTER_HELP, DOCS_AFTER_HELP, FREEZE_AFTER_HELP,
@@ -12,12 +13,12 @@ use super::after_help::{
     RESUME_AFTER_HELP, RUN_AFTER_HELP, STUBS_AFTER_HELP, TEST_AFTER_HELP,
 };
 
+pub use super::check::args::CheckArgs;
 use super::manifests::FormArgs;
 use super::objects::args::{
     CRDS_AFTER_HELP, CrdsArgs, LOGS_AFTER_HELP, LogsArgs, RELEASE_AFTER_HELP, RETRY_AFTER_HELP,
     ReleaseArgs, RetryArgs, STATUS_AFTER_HELP, SUSPEND_AFTER_HELP, StatusArgs, SuspendArgs,
 };
-use super::shared_args::{OUTPUT_HELP, rules};
 
 /// Runs Kubernetes operators written as Lua or Rhai scripts.
 #[derive(Debug, Parser)]
@@ -98,7 +99,6 @@ pub enum Command {
 const LIVENESS_HELP: &str =
     "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
 const LANGUAGE_HELP: &str = "The language of the definitions: lua, luau or rhai";
-const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
 const COLOR_HELP: &str =
     "When to use colors; default: auto (on a terminal, unless NO_COLOR is set)";
 
@@ -258,20 +258,6 @@ pub struct AccessArgs {
     pub roles: Vec<PathBuf>,
 }
 
-/// The settings and permissions of scripts, as for `kopf run`.
-#[derive(Clone, Debug, Default, Args)]
-pub struct TermArgs {
-    /// Read options and settings from this file; default: kopf.yaml in the current directory or next to the scripts
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Settings
-    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append)]
-    pub settings: Vec<String>,
-    /// The permissions of scripts.
-    #[command(flatten)]
-    pub grants: GrantArgs,
-}
-
 impl TermArgs {
     /// Returns the arguments of a run of these scripts.
     pub fn of_run(self, paths: Vec<PathBuf>) -> RunArgs {
@@ -363,26 +349,6 @@ pub struct ManifestsArgs {
     /// Their form.
     #[command(flatten)]
     pub form: FormArgs,
-}
-
-/// `kopf check`
-#[derive(Debug, Default, Args)]
-pub struct CheckArgs {
-    /// Script files (.lua, .rhai), or directories of scripts
-    #[arg(value_name = "PATHS")]
-    pub paths: Vec<PathBuf>,
-    /// Output format
-    #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
-    pub output: OutputFormat,
-    /// Try conversion handlers on objects made from the CRDs in this file or directory; default: crd.yaml next to the scripts; repeatable
-    #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
-    pub definitions: Vec<PathBuf>,
-    /// Explain a rule, such as unknown-member, instead of checking scripts
-    #[arg(long, value_name = "RULE", value_parser = rules(), hide_possible_values = true)]
-    pub explain: Option<String>,
-    /// Settings and permissions.
-    #[command(flatten)]
-    pub terms: TermArgs,
 }
 
 /// `kopf test`

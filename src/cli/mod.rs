@@ -108,12 +108,12 @@ fn start_check(args: args::CheckArgs) -> Result<Exit, Report> {
     if let Some(rule) = args.explain.as_deref().and_then(Rule::find) {
         return Ok(check::explain(rule));
     }
-    let (output, definitions) = (args.output, args.definitions);
+    let (output, definitions, suggests) = (args.output, args.definitions, args.suggest_grants);
     let args = args.terms.of_run(args.paths);
     let config = configuration(&args)?;
     let mut options = options::resolve_run(args, &variable, config.as_ref())?;
     note_variables(&mut options)?;
-    check::run(&options, output, &definitions)
+    check::run(&options, output, &definitions, suggests)
 }
 
 /// Runs tests. The environment is ignored: a test must not depend on the user who runs it.

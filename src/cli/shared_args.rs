@@ -59,5 +59,21 @@ pub struct GrantArgs {
 
 /// Accepts the names of rules of the checker.
 pub(super) fn rules() -> PossibleValuesParser {
-    PossibleValuesParser::new(Rule::ALL.map(Rule::name))
+    PossibleValuesParser::new(Rule::all().map(Rule::name))
 }
+
+/// The settings and permissions of scripts, as for `kopf run`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TermArgs {
+    /// Read options and settings from this file; default: kopf.yaml in the current directory or next to the scripts
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Settings
+    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append)]
+    pub settings: Vec<String>,
+    /// The permissions of scripts.
+    #[command(flatten)]
+    pub grants: GrantArgs,
+}
+
+pub(super) const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";

@@ -1,4 +1,4 @@
-//! Features around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
+//! Features around the main flow: daemons, timers, indexes, peering, leader election, posting, probes, schedules.
 pub mod probes;
 
 pub mod admission;
@@ -9,3 +9,4 @@ pub mod leadership;
 pub mod peering;
 pub mod posting;
 pub mod reconcile;
+pub mod schedules;

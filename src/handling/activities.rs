@@ -1,4 +1,4 @@
-//! Runs the operator's own handlers: start-up, clean-up, login, probe, tunnel.
+//! Runs the operator's own handlers: start-up, clean-up, login, probe, tunnel, schedules.
 //!
 //! The contract is `tests/vectors/activities.json`. All handlers of an activity run one after another, in rounds; those that failed
 //! temporarily run again in a later round. Nothing is stored.
@@ -25,7 +25,7 @@ use crate::settings::{Execution, Settings};
 /// An activity and the arguments of its handlers.
 #[derive(Clone)]
 pub struct Activity {
-    /// Startup, cleanup, login, probe or tunnel.
+    /// Startup, cleanup, login, probe, tunnel, or a schedule.
     pub kind: Kind,
     /// Its handlers, in the order of declaration.
     pub handlers: Vec<Arc<Handler>>,
@@ -37,6 +37,8 @@ pub struct Activity {
     pub logins: NativeLogins,
     /// The kwarg `server`; used only by tunnel handlers.
     pub server: Option<Arc<Value>>,
+    /// The kwarg `scheduled`; used only by schedules.
+    pub scheduled: Option<Timestamp>,
 }
 
 /// An activity that runs repeatedly, each time with the handlers of the generation that took over last: login, probe or tunnel.
@@ -115,7 +117,8 @@ impl RepeatedActivity {
         let own = live.generation.registry.activities(self.kind);
         let handlers = if own.is_empty() { self.fallback.clone() } else { own };
         let (settings, memo) = (Arc::clone(&self.settings), self.memo.clone());
-        let activity = Activity { kind: self.kind, handlers, settings, memo, logins, server };
+        let (kind, scheduled) = (self.kind, None);
+        let activity = Activity { kind, handlers, settings, memo, logins, server, scheduled };
         run(runner, &activity).await
     }
 }
@@ -170,6 +173,7 @@ async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progres
         settings: Arc::clone(&activity.settings),
         logins: activity.logins,
         server: activity.server.clone(),
+        scheduled: activity.scheduled,
     };
     let attempt = Try {
         handler: Arc::clone(&progress.handler),
@@ -213,6 +217,8 @@ fn name(kind: Kind) -> &'static str {
         (Kind::Login, "authentication"),
         (Kind::Probe, "probe"),
         (Kind::Tunnel, "tunnel"),
+        (Kind::Every, "schedule"),
+        (Kind::Cron, "schedule"),
     ];
     names.into_iter().find(|(it, _)| *it == kind).map_or("startup", |(_, name)| name)
 }

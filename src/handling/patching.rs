@@ -199,7 +199,9 @@ impl Patcher<'_> {
     ) -> Result<Patched, PatchError> {
         let error = match self.send(object, patch, received).await {
             Ok(is_outdated) => return Ok(Patched { is_outdated, is_gone: false }),
-            Err(PatchError::Api(error)) if names(&error, object) => return Ok(self.gone()),
+            Err(PatchError::Api(error)) if error.is_missing(object.header().name.as_deref()) => {
+                return Ok(self.gone());
+            }
             Err(error) => error,
         };
         let is_refused = matches!(
@@ -233,7 +235,7 @@ impl Patcher<'_> {
         };
         match self.cluster.get(address).await {
             Ok(latest) => Ok((latest.header().uid == header.uid).then(|| Arc::new(latest))),
-            Err(error) if names(&error, object) => Ok(None),
+            Err(error) if error.is_missing(object.header().name.as_deref()) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -567,11 +569,4 @@ fn insist(payload: &mut Value, subresource: Option<&str>, uid: &str) {
         }
         Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-/// Returns whether an error says that this object does not exist. Other 404 responses are about the path: a server that is
-/// starting, a proxy without a route, a subresource that was removed from the CRD.
-fn names(error: &ApiError, object: &Object) -> bool {
-    let said = error.answer.as_ref().and_then(|it| it.details.get("name")?.as_str());
-    error.class == ErrorClass::Missing && said == object.header().name.as_deref()
 }

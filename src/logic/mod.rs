@@ -14,4 +14,5 @@ pub mod handlers;
 pub mod object;
 pub mod reconcile;
 pub mod replicas;
+pub mod schedules;
 pub mod text;

@@ -300,6 +300,15 @@ pub enum ErrorClass {
     Fatal,
 }
 
+impl ApiError {
+    /// Returns whether the server says that the object of this name does not exist. Other 404 responses are about the path: a server
+    /// that is starting, a proxy without a route, a subresource that was removed from the CRD.
+    pub fn is_missing(&self, name: Option<&str>) -> bool {
+        let named = self.answer.as_ref().and_then(|it| it.details.get("name")?.as_str());
+        self.class == ErrorClass::Missing && named == name
+    }
+}
+
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

@@ -6,9 +6,12 @@ use super::{
         tree::{Access, Expr, ExprKind, Key, Name, Span},
         types::Type,
     },
-    Rule, Walk, literals,
+    Rule, Walk, lints, literals,
 };
 use crate::scripting::surface::{Callback, Item, Shape, Signature, Ty};
+
+/// Functions that return whole objects.
+const OBJECTS: &[&str] = &["kube.apply", "kube.create", "kube.get", "kube.patch", "kube.replace"];
 
 impl<'a> Walk<'_, 'a> {
     pub(super) fn call(&mut self, span: Span, function: &Expr<'a>, arguments: &[Expr<'a>]) -> Type {
@@ -22,6 +25,7 @@ impl<'a> Walk<'_, 'a> {
             }
             _ => self.expr(function),
         };
+        self.activity += usize::from(lints::call_may_wait(&callee));
         self.called(&callee, (function, span), arguments)
     }
 
@@ -155,6 +159,9 @@ impl<'a> Walk<'_, 'a> {
 
     fn call_of_rhai(&mut self, name: &'a str, span: Span, arguments: &[Expr<'a>]) -> Type {
         let given = arguments.len();
+        let is_own = self.functions.contains_key(name)
+            || !known::rhai::FUNCTIONS.iter().any(|(it, _)| *it == name);
+        self.activity += usize::from(is_own || matches!(name, "sleep" | "exit"));
         let is_variable = self.variable(name).is_some() || self.tops.contains_key(name);
         if is_variable {
             self.values(arguments);
@@ -208,9 +215,10 @@ impl<'a> Walk<'_, 'a> {
             return Type::Any;
         };
         if let Some(Ty::Handler(kind)) = signature.handler {
-            self.declares(path, (signature, kind), arguments);
+            self.declares(path, (signature, kind), span, arguments);
             return Type::Any;
         }
+        self.call_outside(path, span, arguments);
         let options_at = options_at(signature, arguments);
         for (place, argument) in arguments.iter().enumerate() {
             if Some(place) == options_at {
@@ -229,6 +237,9 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         self.count(path, signature, (span, options_at), arguments);
+        if OBJECTS.contains(&path) {
+            return Type::Whole;
+        }
         signature.returns.map_or(Type::Any, known::type_of)
     }
 

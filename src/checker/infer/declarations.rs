@@ -2,10 +2,10 @@
 
 use super::{
     super::{
-        tree::{Expr, ExprKind},
-        types::{Ctx, Type},
+        tree::{Expr, ExprKind, Item, Key, Span},
+        types::{Ctx, Declared, Type},
     },
-    Walk,
+    Rule, Walk,
 };
 use crate::logic::handlers::handler::Kind;
 use crate::scripting::surface::Signature;
@@ -16,6 +16,7 @@ impl<'a> Walk<'_, 'a> {
         &mut self,
         path: &str,
         (signature, kind): (&'static Signature, Kind),
+        span: Span,
         arguments: &[Expr<'a>],
     ) {
         let is_table = |it: &Expr<'_>| matches!(it.bare().kind, ExprKind::Table(_));
@@ -24,7 +25,22 @@ impl<'a> Walk<'_, 'a> {
         // The words of the selector: those before the options and the function.
         let words = arguments.iter().take(options.or(last).unwrap_or_default());
         let words: Option<Vec<&str>> = words.map(Expr::literal).collect();
+        let is_literal = words.is_some() || !signature.selects;
         let words = words.filter(|_| signature.selects).unwrap_or_default();
+        let options_of = options.and_then(|it| arguments.get(it)).map(Expr::bare);
+        let items = match options_of.map(|it| &it.kind) {
+            Some(ExprKind::Table(items)) => items.as_slice(),
+            Some(_) | None => &[],
+        };
+        let declared = declared(kind, items);
+        if kind == Kind::Timer
+            && is_literal
+            && !names(items).any(|it| matches!(it, None | Some("interval" | "idle")))
+        {
+            let message = format!("{path} without `interval` calls the function only once");
+            let hint = "add `interval`, such as \"10m\"; or `idle`, to call it when the object has not changed for a while";
+            self.report(Rule::TimerInterval, span, message, Some(hint.into()));
+        }
         let object = self.program.kind_of(&words);
         for (place, argument) in arguments.iter().enumerate() {
             if Some(place) == options {
@@ -36,10 +52,33 @@ impl<'a> Walk<'_, 'a> {
                 Type::Function(id) if Some(place) == last => {
                     let mut ctx = Ctx::of(kind.category());
                     ctx.kind = object;
+                    ctx.declared = Some(declared);
                     self.record(id, 0, Type::Ctx(ctx));
                 }
                 _ => self.escape(&ty),
             }
         }
+    }
+}
+
+/// Options that do not choose among changes.
+const UNFILTERED: &[&str] = &["id", "param", "errors", "timeout", "retries", "backoff"];
+/// Options that end the attempts.
+const BOUNDS: &[&str] = &["errors", "timeout", "retries"];
+
+/// Returns the names of options; none for a name that is not written out.
+fn names<'i, 'a>(items: &'i [Item<'a>]) -> impl Iterator<Item = Option<&'a str>> + use<'i, 'a> {
+    items.iter().map(|it| match &it.key {
+        Key::Name(name) => Some(name.text),
+        Key::Place | Key::Computed(_) => None,
+    })
+}
+
+fn declared(kind: Kind, options: &[Item<'_>]) -> Declared {
+    let is_among = |all: &[&str], it: Option<&str>| it.is_none_or(|it| all.contains(&it));
+    Declared {
+        kind,
+        is_filtered: !names(options).all(|it| it.is_some() && is_among(UNFILTERED, it)),
+        is_bounded: names(options).any(|it| is_among(BOUNDS, it)),
     }
 }

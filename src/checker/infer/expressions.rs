@@ -23,7 +23,7 @@ impl<'a> Walk<'_, 'a> {
             return Type::Any;
         }
         match &value.kind {
-            ExprKind::Nil | ExprKind::Bool | ExprKind::Rest => Type::Any,
+            ExprKind::Nil | ExprKind::Bool(_) | ExprKind::Rest => Type::Any,
             ExprKind::Number(_) => Type::Number,
             ExprKind::Text(_) => Type::Text,
             ExprKind::Interpolated(parts) => {
@@ -68,7 +68,8 @@ impl<'a> Walk<'_, 'a> {
                 self.values(items);
                 Type::Any
             }
-            ExprKind::Not(inner) | ExprKind::Unary(inner) => {
+            ExprKind::Not(inner) => self.condition(inner),
+            ExprKind::Unary(inner) => {
                 self.value(inner);
                 Type::Any
             }
@@ -76,7 +77,7 @@ impl<'a> Walk<'_, 'a> {
             ExprKind::Parens(inner) => self.expr(inner),
             ExprKind::Choice(parts) => {
                 let [condition, first, second] = parts.as_ref();
-                self.value(condition);
+                self.condition(condition);
                 let first = self.value(first);
                 first.join(self.value(second))
             }
@@ -88,7 +89,13 @@ impl<'a> Walk<'_, 'a> {
     }
 
     fn binary(&mut self, operator: &str, left: &Expr<'a>, right: &Expr<'a>) -> Type {
-        let left = self.value(left);
+        let (expr, left) = (left, self.value(left));
+        if matches!(operator, "and" | "or" | "&&" | "||")
+            && !matches!(expr.kind, ExprKind::Binary(..))
+        {
+            // `a and 0 or 1` is a choice.
+            self.truth(expr, &left);
+        }
         let right = self.value(right);
         match operator {
             ".." if self.is_lua() => Type::Text,

@@ -84,7 +84,7 @@ fn literal<'e, 'a>(given: &'e Expr<'a>) -> Option<Literal<'e, 'a>> {
     let given = given.bare();
     match &given.kind {
         ExprKind::Nil => Some(Literal::Nothing),
-        ExprKind::Bool => Some(Literal::Boolean),
+        ExprKind::Bool(_) => Some(Literal::Boolean),
         ExprKind::Number(text) => Some(Literal::Number(text)),
         ExprKind::Text(_) => Some(Literal::Text(given.literal())),
         ExprKind::Interpolated(_) => Some(Literal::Text(None)),

@@ -52,8 +52,13 @@ impl<'a> Walk<'_, 'a> {
                 }
             }
             Type::View => Type::View,
+            Type::Place(is_certain) => {
+                self.item_expected(*is_certain, of);
+                Type::Any
+            }
             Type::Object(schema, writes) => self.field(schema, *writes, of, name),
             Type::Any
+            | Type::Whole
             | Type::Text
             | Type::Number
             | Type::Function(_)
@@ -190,6 +195,9 @@ impl<'a> Walk<'_, 'a> {
     fn field(&mut self, schema: &Schema, writes: bool, of: &Expr<'a>, name: Name<'a>) -> Type {
         let otherwise = if writes { Type::Any } else { Type::View };
         if schema.is_root() {
+            if writes && name.text == "status" {
+                self.status_is_written(schema, name);
+            }
             match name.text {
                 "fns" if writes => return known::class("PatchFunctions"),
                 "meta" | "metadata" => {

@@ -14,6 +14,7 @@ impl<'a> Walk<'_, 'a> {
     /// `of:name(…)` in Lua, `of.name(…)` in Rhai.
     pub(super) fn method(&mut self, of: &Expr<'a>, name: Name<'a>, arguments: &[Expr<'a>]) -> Type {
         let holder = self.expr(of);
+        self.activity += usize::from(self.may_wait(&holder, name.text));
         if name.text == "set" {
             // A map may get a function under this name.
             self.next.fields.extend(arguments.first().and_then(Expr::literal));
@@ -47,6 +48,7 @@ impl<'a> Walk<'_, 'a> {
             Type::Text => self.method_of_text(name),
             Type::Ctx(_) => drop(self.member(holder, of, name)),
             Type::Own(_) => self.escape(holder),
+            Type::Place(true) => self.item_expected(true, of),
             _ => {}
         }
         self.values(arguments);
@@ -131,7 +133,7 @@ impl<'a> Walk<'_, 'a> {
                     return self.call_of_surface(&path, item, name.span, arguments);
                 }
             }
-            Type::Ctx(_) if !is_of_language(name.text) => drop(self.member(holder, of, name)),
+            Type::Ctx(_) if !known::is_of_rhai(name.text) => drop(self.member(holder, of, name)),
             _ => self.generic_method(name),
         }
         self.values(arguments);
@@ -156,12 +158,6 @@ impl<'a> Walk<'_, 'a> {
 
     /// Whether the language or the script has a function with this name, which is a method of everything.
     fn is_anywhere(&self, name: &str) -> bool {
-        is_of_language(name) || self.functions.contains_key(name)
+        known::is_of_rhai(name) || self.functions.contains_key(name)
     }
-}
-
-fn is_of_language(name: &str) -> bool {
-    known::rhai::FUNCTIONS.iter().any(|(it, _)| *it == name)
-        || known::rhai::SYNTAX.contains(&name)
-        || known::rhai::PROPERTIES.contains(&name)
 }

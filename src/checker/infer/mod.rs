@@ -11,6 +11,7 @@
 mod calls;
 mod declarations;
 mod expressions;
+mod lints;
 mod literals;
 mod members;
 mod methods;
@@ -23,7 +24,7 @@ use super::{
     rules::Rule,
     schemas::Knowledge,
     tree::{Function, Span, Stmt, Tree},
-    types::{Ctx, Type},
+    types::{Ctx, Declared, Type},
 };
 use crate::scripting::Language;
 
@@ -183,6 +184,16 @@ struct Walk<'p, 'a> {
     tops: BTreeMap<&'a str, Type>,
     /// How many functions are around.
     depth: usize,
+    /// The handlers among them; none for other functions.
+    handlers: Vec<Option<Declared>>,
+    /// How many branches and loops of this function are around.
+    branches: usize,
+    /// How many `try` of this function are around.
+    tries: usize,
+    /// How much was passed that may wait or leaves a loop.
+    activity: usize,
+    /// The kinds whose status was looked at.
+    statuses: BTreeSet<usize>,
     steps: usize,
     reports: bool,
     found: Vec<Raw>,
@@ -205,6 +216,11 @@ impl<'p, 'a> Walk<'p, 'a> {
             functions: BTreeMap::new(),
             tops: BTreeMap::new(),
             depth: 0,
+            handlers: Vec::new(),
+            branches: 0,
+            tries: 0,
+            activity: 0,
+            statuses: BTreeSet::new(),
             steps,
             reports: false,
             found: Vec::new(),
@@ -244,7 +260,7 @@ impl<'p, 'a> Walk<'p, 'a> {
 
     fn report(&mut self, rule: Rule, span: Span, message: String, hint: Option<String>) {
         if self.reports {
-            self.found.push(Raw { span, rule, message, hint });
+            self.found.push(Raw { span, rule, message, hint, grant: None });
             // Looking for the nearest name of each would take long.
             self.reports = self.found.len() < FINDINGS_MAX;
         }
@@ -317,7 +333,15 @@ impl<'p, 'a> Walk<'p, 'a> {
                 let ty = if is_probable { Type::Ctx(Ctx::PROBABLE) } else { ty };
                 walk.declare(parameter.text, ty);
             }
+            let handler = match known.and_then(|it| it.first()) {
+                Some(Type::Ctx(ctx)) => ctx.declared,
+                Some(_) | None => None,
+            };
+            walk.handlers.push(handler);
+            let around = (std::mem::take(&mut walk.branches), std::mem::take(&mut walk.tries));
             walk.statements(&function.body);
+            (walk.branches, walk.tries) = around;
+            walk.handlers.pop();
         });
         self.depth -= 1;
     }

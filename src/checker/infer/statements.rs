@@ -40,20 +40,27 @@ impl<'a> Walk<'_, 'a> {
                 self.scopes = around;
             }
             Stmt::Block(body) => self.block(body),
-            Stmt::While(condition, body) => {
-                self.value(condition);
-                self.block(body);
-            }
-            Stmt::Repeat(body, condition) => self.scoped(|walk| {
-                walk.statements(body);
-                walk.value(condition);
+            Stmt::While(condition, body) => self.repeated(condition, |walk| {
+                // `while 1 do` is meant so.
+                if matches!(condition.bare().kind, ExprKind::Number(_)) {
+                    walk.value(condition);
+                } else {
+                    walk.condition(condition);
+                }
+                walk.in_branch(|walk| walk.block(body));
+            }),
+            Stmt::Repeat(body, condition) => self.repeated(condition, |walk| {
+                walk.scoped(|walk| {
+                    walk.statements(body);
+                    walk.condition(condition);
+                });
             }),
             Stmt::If(branches, otherwise) => {
                 for (condition, body) in branches {
-                    self.value(condition);
-                    self.block(body);
+                    self.condition(condition);
+                    self.in_branch(|walk| walk.block(body));
                 }
-                self.block(otherwise.as_deref().unwrap_or_default());
+                self.in_branch(|walk| walk.block(otherwise.as_deref().unwrap_or_default()));
             }
             Stmt::Count(name, bounds, body) => {
                 self.values(bounds);
@@ -63,8 +70,11 @@ impl<'a> Walk<'_, 'a> {
                 });
             }
             Stmt::Each(names, values, body) => self.each(names, values, body),
-            Stmt::Return(values) => self.returned(values),
-            Stmt::Jump => {}
+            Stmt::Return(values) => {
+                self.activity += 1;
+                self.returned(values);
+            }
+            Stmt::Jump => self.activity += 1,
             Stmt::Import(path, name) => {
                 let module = self.imported(path);
                 if let Some(name) = name {
@@ -72,7 +82,9 @@ impl<'a> Walk<'_, 'a> {
                 }
             }
             Stmt::Try(body, name, handler) => {
-                self.block(body);
+                self.tries += 1;
+                self.in_branch(|walk| walk.block(body));
+                self.tries -= 1;
                 self.scoped(|walk| {
                     if let Some(name) = name {
                         walk.declare(name.text, Type::Any);
@@ -80,7 +92,7 @@ impl<'a> Walk<'_, 'a> {
                     walk.statements(handler);
                 });
             }
-            Stmt::Switch(all) => self.values(all),
+            Stmt::Switch(all) => self.in_branch(|walk| walk.values(all)),
         }
     }
 
@@ -122,6 +134,7 @@ impl<'a> Walk<'_, 'a> {
         let types: Vec<Type> = values.iter().map(|it| self.expr(it)).collect();
         for (place, target) in targets.iter().enumerate() {
             let ty = types.get(place).cloned().unwrap_or(Type::Any);
+            self.own_update(target, values.get(place));
             let holder = self.assign(target, ty);
             if let (Some(Type::Object(schema, true)), Some(value)) = (holder, values.get(place)) {
                 self.fields_of(&schema, value);
@@ -237,17 +250,20 @@ impl<'a> Walk<'_, 'a> {
             Some(_) | None => Type::Any,
         };
         let place = usize::from(self.is_lua());
+        let key = self.key_of_loop(names, values, types.first());
         self.scoped(|walk| {
             for (at, name) in names.iter().enumerate() {
                 let ty = if at == place { item.clone() } else { Type::Any };
+                let ty = if at == 0 { key.clone().unwrap_or(ty) } else { ty };
                 walk.declare(name.text, ty);
             }
-            walk.statements(body);
+            walk.in_branch(|walk| walk.statements(body));
         });
     }
 
     fn returned(&mut self, values: &[Expr<'a>]) {
         let types: Vec<Type> = values.iter().map(|it| self.expr(it)).collect();
+        self.result(values, &types);
         let is_module = self.depth == 0 && self.is_lua() && self.scopes.len() == 1;
         if let ([ty @ Type::Own(_)], true) = (types.as_slice(), is_module) {
             self.next.returned = Some(ty.clone());

@@ -77,13 +77,13 @@ pub(super) fn type_of(ty: Ty) -> Type {
         Ty::Class(name) => class(name),
         Ty::Maybe(inner) => type_of(*inner),
         Ty::ListOf(item) => Type::ListOf(item),
+        Ty::List => Type::ListOf(&Ty::Any),
+        Ty::Object => Type::Whole,
         Ty::Any
         | Ty::Nothing
         | Ty::Boolean
         | Ty::Duration
         | Ty::Map
-        | Ty::List
-        | Ty::Object
         | Ty::Iterator
         | Ty::Either(_)
         | Ty::Function(_)
@@ -122,6 +122,13 @@ pub(super) fn kwargs() -> impl Iterator<Item = &'static str> {
 /// Whether a class has a method with this name.
 pub(super) fn is_method(name: &str) -> bool {
     METHODS.contains(name)
+}
+
+/// Whether Rhai itself has a function or a property with this name.
+pub(super) fn is_of_rhai(name: &str) -> bool {
+    rhai::FUNCTIONS.iter().any(|(it, _)| *it == name)
+        || rhai::SYNTAX.contains(&name)
+        || rhai::PROPERTIES.contains(&name)
 }
 
 /// Whether the top of objects may have this field.

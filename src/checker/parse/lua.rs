@@ -293,7 +293,9 @@ impl<'a> Reader<'_, 'a> {
             _ if token.kind == TokenKind::Number => ExprKind::Number(token.text),
             _ if token.kind == TokenKind::Text => return self.text(Self::lua_expr),
             "nil" if token.is("nil") => ExprKind::Nil,
-            "true" | "false" if token.kind == TokenKind::Keyword => ExprKind::Bool,
+            "true" | "false" if token.kind == TokenKind::Keyword => {
+                ExprKind::Bool(token.text == "true")
+            }
             "..." if token.is("...") => ExprKind::Rest,
             "{" if token.is("{") => return self.table(),
             "function" if self.eat("function") => {

@@ -104,7 +104,7 @@ impl<'a> Reader<'_, 'a> {
                 let value = if is_end { None } else { Some(self.rhai_expr()?) };
                 Some(match (token.text, value) {
                     ("return", value) => Stmt::Return(value.into_iter().collect()),
-                    (_, Some(value)) => Stmt::Expr(value),
+                    (_, Some(value)) => Stmt::Block(vec![Stmt::Expr(value), Stmt::Jump]),
                     (_, None) => Stmt::Jump,
                 })
             }
@@ -167,7 +167,10 @@ impl<'a> Reader<'_, 'a> {
                 let condition = self.rhai_expr()?;
                 Some(Stmt::While(condition, self.braces()?))
             }
-            "loop" => self.braces().map(Stmt::Block),
+            "loop" => {
+                let always = self.since(token.at, ExprKind::Bool(true));
+                Some(Stmt::While(always, self.braces()?))
+            }
             "do" => {
                 let body = self.braces()?;
                 if !self.eat("while") {
@@ -369,7 +372,7 @@ impl<'a> Reader<'_, 'a> {
             _ if token.kind == TokenKind::Number => ExprKind::Number(token.text),
             _ if token.kind == TokenKind::Name => ExprKind::Name(token.text),
             "this" => ExprKind::Name("this"),
-            "true" | "false" => ExprKind::Bool,
+            "true" | "false" => ExprKind::Bool(token.text == "true"),
             "(" => {
                 self.at += 1;
                 let kind = if self.is(")") {

@@ -1,11 +1,14 @@
 //! The findings about scripts: their declarations, errors and warnings.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value, json};
 
 use super::schemas;
-use crate::checker::{self, Finding, Knowledge, ObjectKind};
+use crate::checker::{self, Finding, Knowledge, ObjectKind, Rule};
 use crate::cli::{
     options::{Note, RunOptions},
     report::Report,
@@ -90,12 +93,18 @@ impl Findings {
             findings.warnings.push(format!("{told}: {last}."));
         }
         findings.warnings.extend(all.iter().filter_map(never_called));
+        let not_allowed = |rule: Rule| {
+            let sources = &sources;
+            all.iter().filter(move |it| !checker::is_allowed(sources, &it.location, rule))
+        };
         if options.settings.persistence.plain_secrets {
-            findings.warnings.extend(all.iter().filter_map(stores_secrets));
+            let handlers = not_allowed(Rule::PlainSecrets);
+            findings.warnings.extend(handlers.filter_map(stores_secrets));
         }
         if options.settings.admission.service.is_none() {
             // With a service, the namespace of the operator is excluded.
-            findings.warnings.extend(all.iter().filter_map(reviews_own_writes));
+            let handlers = not_allowed(Rule::OwnWrites);
+            findings.warnings.extend(handlers.filter_map(reviews_own_writes));
         }
         findings
     }
@@ -113,9 +122,13 @@ impl Findings {
             indexes: is_complete.then(|| Arc::new(indexes)),
             kinds,
             definitions: Some(schemas::definition),
+            access: None,
         };
         let mut unchecked = Vec::new();
         for source in sources {
+            let access = self.scripts.iter().find(|it| it.name == source.name);
+            let access = access.map(|it| Arc::new(it.access.clone()));
+            let knowledge = Knowledge { access, ..knowledge.clone() };
             let found = checker::check(std::slice::from_ref(source), &knowledge);
             // The error of loading says already what is wrong.
             unchecked.extend(found.unchecked.into_iter().filter(|_| is_loaded(&source.name)));
@@ -193,6 +206,15 @@ impl Findings {
         handlers.any(|it| it.kind == Kind::Convert)
     }
 
+    /// Returns the permissions that the scripts need and do not have, by option.
+    pub(super) fn suggested_grants(&self) -> BTreeMap<&'static str, BTreeSet<&str>> {
+        let mut grants: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (option, value) in self.mistakes.iter().filter_map(|it| it.grant.as_ref()) {
+            grants.entry(*option).or_default().insert(value.as_str());
+        }
+        grants
+    }
+
     /// Returns the findings as JSON.
     pub(super) fn to_json(&self) -> Value {
         json!({
@@ -202,6 +224,7 @@ impl Findings {
             "limits": limits(&self.settings),
             "errors": self.errors.iter().map(of_error).collect::<Value>(),
             "warnings": self.all_warnings(),
+            "suggestedGrants": self.suggested_grants(),
             "mistakes": self.mistakes.iter().map(of_mistake).collect::<Value>(),
         })
     }

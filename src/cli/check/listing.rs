@@ -33,6 +33,28 @@ pub(super) fn text(findings: &Findings) -> String {
     text + counts.join(", ").as_str() + "\n"
 }
 
+/// Returns the permissions that the scripts need and do not have.
+pub(super) fn suggested(findings: &Findings) -> String {
+    let grants = findings.suggested_grants();
+    if grants.is_empty() {
+        return "no permission is missing, as far as hosts, variables and files are written out\n"
+            .to_owned();
+    }
+    let mut text = String::from("missing permissions, as options:\n");
+    for (option, values) in &grants {
+        for value in values {
+            // Writing to a string cannot fail.
+            let _fits = writeln!(text, "  --{option}={value}");
+        }
+    }
+    text.push_str("in kopf.yaml:\n");
+    for (option, values) in &grants {
+        let values: Vec<Value> = values.iter().map(|it| (*it).into()).collect();
+        let _fits = writeln!(text, "  {option}: {}", Value::from(values));
+    }
+    text
+}
+
 /// Returns the warnings and errors.
 pub(super) fn problems(findings: &Findings) -> String {
     let mut text = String::new();

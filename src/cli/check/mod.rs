@@ -3,6 +3,7 @@
 //! It needs no cluster, serves nothing, and calls only conversion handlers, whose CRD it knows. Each script is loaded separately, so
 //! that an error does not hide another.
 
+pub(super) mod args;
 mod conversions;
 mod findings;
 mod listing;
@@ -29,6 +30,7 @@ pub(super) fn explain(rule: Rule) -> Exit {
     let level = match rule.level() {
         Level::Name => "an unknown name: rejects the script, unless reload.strict is off",
         Level::Type => "a warning; rejects the script if reload.strict is types",
+        Level::Lint => "a warning",
     };
     let (name, doc) = (rule.name(), rule.doc());
     let text = format!(
@@ -44,6 +46,7 @@ pub(super) fn run(
     options: &RunOptions,
     output: OutputFormat,
     definitions: &[PathBuf],
+    suggests: bool,
 ) -> Result<Exit, Report> {
     let told = |it: std::io::Error| Report::failure(format!("cannot print: {it}"));
     let mut stdout = aside().map_err(told)?;
@@ -54,6 +57,9 @@ pub(super) fn run(
     };
     let text = match output {
         OutputFormat::Json => format!("{:#}\n", findings.to_json()),
+        OutputFormat::Text if suggests => {
+            listing::text(&findings) + listing::suggested(&findings).as_str()
+        }
         OutputFormat::Text => listing::text(&findings),
     };
     // A closed stdout is ignored.

@@ -46,6 +46,7 @@ fn of_definition(definition: &Value) -> Option<ObjectKind> {
         version: version.get("name")?.as_str()?.to_owned(),
         names: names.collect(),
         schema: Arc::new(version.pointer("/schema/openAPIV3Schema")?.clone()),
+        has_status: version.pointer("/subresources/status").is_some(),
     })
 }
 
@@ -58,6 +59,7 @@ fn built_in(kind: &BuiltInKind) -> ObjectKind {
         version: kind.version.to_owned(),
         names: names.chain(others).chain(short).collect(),
         schema: Arc::new(json!({ "$ref": format!("#/definitions/{}", kind.definition) })),
+        has_status: true,
     }
 }
 

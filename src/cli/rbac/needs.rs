@@ -18,8 +18,10 @@ use crate::reactor::stores_digests;
 use crate::scripting::{KubeCall, KubeCalls, KubeTarget, Source, kube_calls};
 
 /// What the functions of `kube` need: verbs, and a subresource.
-pub(super) const CALLS: [(&str, &[&str], &str); 14] = [
+pub(super) const CALLS: [(&str, &[&str], &str); 16] = [
     ("get", &["get"], ""),
+    ("secret", &["get"], ""),
+    ("apply_crd", &["get", "patch", "create"], ""),
     ("list", &["list"], ""),
     ("create", &["create"], ""),
     // Server-side apply creates what is not there.
@@ -94,6 +96,10 @@ impl Needs {
         if settings.leadership.enabled || replicas > 1 {
             let verbs = &["get", "create", "update"];
             add(Own, "coordination.k8s.io", "leases", verbs, "leader election");
+        }
+        if survey.registry.handlers().iter().any(|it| it.kind.is_scheduled()) {
+            let verbs = &["get", "create", "update"];
+            add(Own, "coordination.k8s.io", "leases", verbs, "slots of schedules");
         }
         let peering = &settings.peering;
         if peering.detect_duplicates && !settings.leadership.enabled && replicas <= 1 {

@@ -197,6 +197,7 @@ impl TestFile<'_> {
             settings,
             logins: NativeLogins::default(),
             server: None,
+            scheduled: None,
         };
         Invocation {
             handler: handler.for_scripts(),

@@ -51,7 +51,9 @@ pub(super) async fn run(
                     due.resource
                 );
             }
-            Err(error) if error.class == ErrorClass::Missing => failures.forget_condition(&uid),
+            Err(error) if error.is_missing(Some(&due.about.name)) => {
+                failures.forget_condition(&uid)
+            }
             Err(error) if matches!(error.class, ErrorClass::Denied | ErrorClass::Invalid) => {
                 muted.insert(due.resource.to_string());
                 tracing::warn!(

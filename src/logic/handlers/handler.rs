@@ -9,7 +9,11 @@ use super::{
     function::{Function, ScriptId},
     selector::Selector,
 };
-use crate::logic::{object::reason::Reason, text::python_text};
+use crate::logic::{
+    object::reason::Reason,
+    schedules::{Cron, due::Missed},
+    text::python_text,
+};
 use crate::settings::FieldPath;
 
 /// The declaration that created a handler.
@@ -47,6 +51,10 @@ pub enum Kind {
     Probe,
     /// `on_tunnel`
     Tunnel,
+    /// `every`
+    Every,
+    /// `cron`
+    Cron,
     /// `test`
     Test,
     /// `on_validate`
@@ -137,9 +145,13 @@ pub struct Limits {
 pub struct Background {
     /// The delay of the first call.
     pub initial_delay: Option<InitialDelay>,
-    /// Timers: the pause between calls.
+    /// Schedules and timers: the times of the calls, instead of an interval.
+    pub times: Option<Times>,
+    /// Schedules: what happens to missed slots.
+    pub missed: Missed,
+    /// Schedules and timers: the pause between calls.
     pub interval: Option<Duration>,
-    /// Timers: align calls to multiples of the interval.
+    /// Schedules and timers: align calls to multiples of the interval.
     pub sharp: bool,
     /// Timers: call only if the object has not changed for this long.
     pub idle: Option<Duration>,
@@ -244,6 +256,15 @@ pub enum Role {
     Parent,
 }
 
+/// The times of calls.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Times {
+    /// Those of a cron expression.
+    Cron(Arc<Cron>),
+    /// Those of the cron expression that a function returns, in this time zone.
+    Computed(Function, Option<String>),
+}
+
 /// A fixed delay, or one computed from the object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InitialDelay {
@@ -344,11 +365,18 @@ impl Kind {
             Kind::Login => "on_login",
             Kind::Probe => "on_probe",
             Kind::Tunnel => "on_tunnel",
+            Kind::Every => "every",
+            Kind::Cron => "cron",
             Kind::Test => "test",
             Kind::Validate => "on_validate",
             Kind::Mutate => "on_mutate",
             Kind::Convert => "on_convert",
         }
+    }
+
+    /// Returns whether it runs at times of its own, for the operator itself.
+    pub fn is_scheduled(self) -> bool {
+        matches!(self, Kind::Every | Kind::Cron)
     }
 
     /// Returns its category.
@@ -365,6 +393,8 @@ impl Kind {
             | Kind::Login
             | Kind::Probe
             | Kind::Tunnel
+            | Kind::Every
+            | Kind::Cron
             | Kind::Test => Category::Activity,
             Kind::Validate | Kind::Mutate => Category::Admission,
             Kind::Convert => Category::Conversion,
@@ -487,6 +517,7 @@ impl fmt::Display for Handler {
     /// Formats the handler for log lines: `Handler 'create_fn'`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let noun = match self.kind.category() {
+            Category::Activity if self.kind.is_scheduled() => "Schedule",
             Category::Activity => "Activity",
             Category::Indexing => "Indexer",
             Category::Admission => "Webhook",

@@ -131,6 +131,7 @@ impl Starting {
             memo: operator.memo.clone(),
             logins: NativeLogins::default(),
             server: None,
+            scheduled: None,
         };
         let (scripts, clock) = (Arc::clone(&operator.scripts), operator.steady);
         let services = Arc::clone(&live.services);

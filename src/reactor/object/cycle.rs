@@ -38,7 +38,7 @@ use crate::logic::{
         reason::{EventType, Reason},
     },
 };
-use crate::ports::{Address, ErrorClass, NewerEvents as _};
+use crate::ports::{Address, NewerEvents as _};
 use crate::reactor::object::{
     context::StreamContext,
     pending_calls::{HandlerSet, PendingCalls},
@@ -410,7 +410,7 @@ impl Cycle<'_> {
             Ok(object) if object.header().uid == header.uid => object,
             // The event that says so is to come.
             Ok(_) => return Ok(false),
-            Err(error) if error.class == ErrorClass::Missing => return Ok(false),
+            Err(error) if error.is_missing(header.name.as_deref()) => return Ok(false),
             Err(error) => {
                 self.memory.unconfirmed = unconfirmed;
                 return Err(CycleError::Patch(PatchError::Api(error)));

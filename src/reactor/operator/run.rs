@@ -239,6 +239,7 @@ impl OperatorContext {
             memo: self.memo.clone(),
             logins: NativeLogins::default(),
             server: None,
+            scheduled: None,
         };
         activities::run(runner, &activity).await?;
         Ok(())

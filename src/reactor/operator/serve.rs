@@ -13,9 +13,11 @@ use crate::features::{
     daemons,
     indexes::{self, Readiness},
     probes,
+    schedules::{self, Schedules},
 };
 use crate::logic::{
     background::stopping::StopReason, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+    schedules::slots::Place,
 };
 use crate::ports::{ApiError, Cluster, Pauses, Rejection, WebhookServer};
 use crate::reactor::{
@@ -127,16 +129,14 @@ impl Serve<'_> {
     ) {
         let mut state = GenerationState::first(self.operator, Arc::clone(&self.settings));
         let mut tasks = self.tasks(&state, &shared);
+        let schedules = self.start_schedules(&state, &shared, &mut tasks, stop);
         let peering_targets = self.start_peering(replicas, &shared, &mut tasks);
         let mut streams = StreamSet::new();
         if let Some(peering_targets) = &peering_targets {
             let (places, is_known) = observer.peerings();
             peering_targets.set(places, is_known);
-            tokio::select! {
-                biased; // a stop during the start takes effect at once
-                () = stop.cancelled() => {}
-                () = peering_targets.all_read() => {}
-            }
+            // A stop during the start takes effect at once.
+            unless_stopped(stop, peering_targets.all_read()).await;
         }
         let mut confirmed = None;
         loop {
@@ -182,6 +182,7 @@ impl Serve<'_> {
                         Some(Err(rejection)) => ready.reject(rejection),
                         Some(Ok(())) => {
                             state.take_over(&ready, self.operator, &shared.pauses);
+                            schedules.renew(&state.live);
                             self.report_indexes(&state, &shared, &mut tasks);
                             confirmed = Some(ready);
                         }
@@ -241,6 +242,35 @@ impl Serve<'_> {
         });
         self.report_indexes(state, shared, &mut tasks);
         tasks
+    }
+
+    /// Starts the schedules, which end at the beginning of a stop.
+    fn start_schedules(
+        &self,
+        state: &GenerationState,
+        shared: &Shared<'_>,
+        tasks: &mut BackgroundTasks,
+        stop: &CancellationToken,
+    ) -> Schedules {
+        let (operator, settings) = (self.operator, &self.settings.leadership);
+        let cluster = Arc::clone(shared.cluster);
+        let namespace = settings.namespace.as_deref().unwrap_or(cluster.default_namespace());
+        let place = Place::new(namespace, &settings.name, &self.identity.process);
+        let base = schedules::Base {
+            cluster,
+            place,
+            scripts: Arc::clone(&operator.scripts),
+            clock: operator.clock,
+            steady: operator.steady,
+            settings: Arc::clone(&operator.settings),
+            memo: operator.memo.clone(),
+            leadership: shared.leadership.clone(),
+            pauses: shared.pauses.clone(),
+        };
+        let schedules = Schedules::new(&state.live);
+        let run = schedules.run(base, stop.child_token());
+        tasks.add(|_| run);
+        schedules
     }
 
     /// Starts to report the readiness of the indexes, as soon as there are any.

@@ -13,6 +13,7 @@ pub(super) fn within(datum: Datum, text_max: usize) -> Result<Datum, Failure> {
     let text = match &datum {
         Datum::Json(Value::String(text)) => text.len(),
         Datum::Bytes(bytes) => bytes.len(),
+        Datum::Map(parts) => parts.iter().map(|(_, it)| it.len()).max().unwrap_or_default(),
         Datum::Json(value) => {
             let mut left = ITEMS_MAX;
             if !count(value, &mut left) {

@@ -73,7 +73,7 @@ impl Call {
     pub(crate) fn value(&self, name: &str) -> &Value {
         match self.datum(name) {
             Some(Datum::Json(value)) => value,
-            Some(Datum::Bytes(_)) | None => &NULL,
+            Some(Datum::Bytes(_) | Datum::Map(_)) | None => &NULL,
         }
     }
 
@@ -92,7 +92,7 @@ impl Call {
         match self.datum(name) {
             Some(Datum::Bytes(bytes)) => bytes,
             Some(Datum::Json(value)) => value.as_str().unwrap_or_default().as_bytes(),
-            None => &[],
+            Some(Datum::Map(_)) | None => &[],
         }
     }
 

@@ -99,7 +99,7 @@ fn read_yaml(call: &Call) -> Outcome {
 }
 
 /// The text of a file.
-fn read(access: &Access, path: &str, bytes_max: usize) -> Result<String, String> {
+pub(super) fn read(access: &Access, path: &str, bytes_max: usize) -> Result<String, String> {
     let told = |error: io::Error| told(path, &error);
     let file = find(access, path)?.map_err(told)?;
     let kind = fs::metadata(&file).map_err(told)?;

@@ -111,7 +111,7 @@ impl Parameter {
                 Err(limits::too_large_as_text(&format!("`{}`", self.name), size_max).into())
             }
             Given::Datum(bytes @ Datum::Bytes(_)) if self.kind == Type::Bytes => Ok(bytes),
-            Given::Datum(Datum::Bytes(_)) => Err(self.misfit(Shape::Bytes.name())),
+            Given::Datum(Datum::Bytes(_) | Datum::Map(_)) => Err(self.misfit(Shape::Bytes.name())),
             Given::Refused(shape, refused) if shape.fits(self.kind) => {
                 Err(refused.at(&format!("`{}`", self.name)).into())
             }

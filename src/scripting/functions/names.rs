@@ -127,6 +127,18 @@ pub(crate) const DECLARING: &[Declaring] = &[
         Some(Kind::Tunnel),
         "Calls a function to find the URL by which API servers reach the webhook server, such as that of a tunnel; the function returns it, or a map with `url` and `caBundle`.",
     ),
+    declaring(
+        "every",
+        "every",
+        Some(Kind::Every),
+        "Calls a function at an interval, for the operator itself. Each run is recorded in a Lease first: of several replicas, only one runs it.",
+    ),
+    declaring(
+        "cron",
+        "cron",
+        Some(Kind::Cron),
+        "Calls a function at the times of a cron expression, for the operator itself: `kopf.cron(\"0 3 * * *\", {timezone = \"Europe/Berlin\"}, fn)`. Each time runs once, whatever the number of replicas and restarts.",
+    ),
     Declaring {
         name: "test",
         short: None,
@@ -268,6 +280,10 @@ pub(crate) fn no_handler(name: &str, kind: Kind, given: NoHandler<'_>) -> Declar
     let is_about_resources = kind.category() != Category::Activity && kind != Kind::Sub;
     let selector = if kind == Kind::Test {
         "\"what it shows\", "
+    } else if kind == Kind::Every {
+        "\"15m\", "
+    } else if kind == Kind::Cron {
+        "\"0 3 * * *\", "
     } else if is_about_resources {
         "SELECTOR, "
     } else {

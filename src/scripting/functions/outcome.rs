@@ -17,6 +17,8 @@ pub(crate) enum Datum {
     Json(serde_json::Value),
     /// Bytes that need not be a text: a string in Lua, a blob in Rhai.
     Bytes(Vec<u8>),
+    /// A map of strings, some of which may be bytes.
+    Map(Vec<(String, Vec<u8>)>),
 }
 
 /// Why a call failed.

@@ -103,6 +103,7 @@ impl Call {
         let bytes = |it: &Datum| match it {
             Datum::Json(value) => limits::weight(value),
             Datum::Bytes(bytes) => bytes.len(),
+            Datum::Map(parts) => parts.iter().map(|(key, it)| key.len() + it.len()).sum(),
         };
         arguments.map(bytes).sum()
     }

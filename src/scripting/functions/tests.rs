@@ -83,6 +83,7 @@ fn call(here: &Arc<Surroundings>, name: &str, arguments: &[Value]) -> Result<Val
     match outcome.map_err(|it| it.at(name)) {
         Ok(Datum::Json(it)) => Ok(it),
         Ok(Datum::Bytes(it)) => Ok(json!({ "bytes": it })),
+        Ok(Datum::Map(parts)) => Ok(json!({ "parts": parts })),
         Err(Failure::Plain(told)) => Err(told),
         Err(Failure::Answer(answer)) => panic!("an answer of a server: {answer:?}"),
     }

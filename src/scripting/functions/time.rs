@@ -13,7 +13,7 @@ const MOMENT: Parameter = optional("moment", Type::Number, "Seconds since 1970; 
 const ZONE: Parameter = optional(
     "zone",
     Type::Name,
-    "\"UTC\", an offset such as \"+02:00\", or a name such as \"Europe/Berlin\", if the system has a time zone database; default: UTC.",
+    "\"UTC\", an offset such as \"+02:00\", or a name such as \"Europe/Berlin\"; default: UTC.",
 );
 
 /// Units of durations, the longer name first where one begins with another.
@@ -188,7 +188,7 @@ fn zone(call: &Call) -> Result<TimeZone, Failure> {
     let offset = strtime::parse("%:z", name).ok().and_then(|it| it.offset());
     let zone = offset.map(TimeZone::fixed).or_else(|| TimeZone::get(name).ok());
     zone.ok_or_else(|| {
-        format!("`zone`: unknown time zone \"{name}\"; expected \"UTC\", an offset such as \"+02:00\", or a name in the system's time zone database").into()
+        format!("`zone`: unknown time zone \"{name}\"; expected \"UTC\", an offset such as \"+02:00\", or a name such as \"Europe/Berlin\"").into()
     })
 }
 

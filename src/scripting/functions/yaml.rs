@@ -146,7 +146,7 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
     }
 }
 
-fn read_all(text: &str) -> Result<Vec<Value>, String> {
+pub(super) fn read_all(text: &str) -> Result<Vec<Value>, String> {
     if text.trim().is_empty() && !text.contains('\t') {
         return Ok(Vec::new());
     }

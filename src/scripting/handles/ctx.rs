@@ -128,6 +128,7 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
 fn of_activity(cause: &ActivityCause, name: &str) -> Kwarg {
     match name {
         "activity" => Kwarg::Value(cause.activity.into()),
+        "scheduled" => of(cause.scheduled.map(|it| it.to_string().into())),
         "server" => cause.server.clone().map_or(Kwarg::Absent, Kwarg::Tree),
         "settings" => Kwarg::Handle(SettingsAccess::new(Arc::clone(&cause.settings)).into()),
         _ => Kwarg::Absent,

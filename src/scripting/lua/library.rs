@@ -292,6 +292,14 @@ pub(super) fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> m
             world.meter.forget_texts();
             Ok((LuaValue::Nil, LuaValue::String(result)))
         }
+        Ok(Datum::Map(parts)) => {
+            let table = lua.create_table()?;
+            for (key, value) in parts {
+                table.raw_set(key, lua.create_string(&value)?)?;
+            }
+            world.meter.forget_texts();
+            Ok((LuaValue::Nil, LuaValue::Table(table)))
+        }
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Ok((message.into_lua(lua)?, LuaValue::Nil)),
             Failure::Answer(refusal) => {

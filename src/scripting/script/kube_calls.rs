@@ -8,6 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fingerprint::{self, Kind, Token};
 use crate::scripting::terms::Language;
 
+/// Functions for one kind.
+const FIXED: [(&str, &str); 2] =
+    [("secret", "secrets"), ("apply_crd", "customresourcedefinitions.apiextensions.k8s.io")];
+
 /// How many assignments are followed from a variable to an object.
 const FOLLOWED_MAX: usize = 8;
 
@@ -55,7 +59,7 @@ pub fn kube_calls(extension: &str, text: &str) -> KubeCalls {
     let Some(tokens) = fingerprint::lex(language, text) else { return KubeCalls::default() };
     let mut reader = Reader { tokens: &tokens, bound: BTreeMap::new(), objects: BTreeSet::new() };
     reader.bind();
-    let calls = (0..tokens.len()).filter_map(|at| reader.call(at)).collect();
+    let calls = (0..tokens.len()).flat_map(|at| reader.calls(at)).collect();
     KubeCalls { calls, objects: reader.objects }
 }
 
@@ -208,13 +212,31 @@ impl<'a> Reader<'a> {
         Some((function, at + 3 + usize::from(has_parentheses)))
     }
 
+    /// Returns the call that begins here, and a second one for what it reads.
+    fn calls(&self, at: usize) -> impl Iterator<Item = KubeCall> + use<> {
+        let call = self.call(at);
+        let reads = call.clone().filter(|it| {
+            let is_read = it.function == "create" && self.has_option(at + 3, "exists_ok");
+            is_read && !it.targets.is_empty()
+        });
+        let read = reads.map(|it| KubeCall { function: "get".to_owned(), ..it });
+        call.into_iter().chain(read)
+    }
+
+    /// Returns whether the call whose arguments begin here has an option.
+    fn has_option(&self, at: usize, option: &str) -> bool {
+        self.place_of_option(at, option).is_some()
+    }
+
     fn call(&self, at: usize) -> Option<KubeCall> {
         let (function, arguments) = self.function_of_kube(at)?;
         let line = self.token(at)?.line;
         // The first argument of this one is a verb.
         let arguments = arguments + if function == "can_i" { 2 } else { 0 };
         let mut targets = BTreeSet::new();
-        if let Some(target) = self.direct_target(arguments) {
+        if let Some((_, resource)) = FIXED.iter().find(|(it, _)| *it == function) {
+            targets.insert(KubeTarget::Resource(vec![(*resource).to_owned()]));
+        } else if let Some(target) = self.direct_target(arguments) {
             targets.insert(target);
         } else if let Some(path) = self.path(arguments) {
             if path.is_handled {
@@ -229,6 +251,10 @@ impl<'a> Reader<'a> {
 
     /// Returns an option of the call whose arguments begin here.
     fn option_of(&self, at: usize, option: &str) -> Option<&'a str> {
+        self.text(self.place_of_option(at, option)? + 2)
+    }
+
+    fn place_of_option(&self, at: usize, option: &str) -> Option<usize> {
         let mut depth = 0_usize;
         for (inner, token) in self.tokens.iter().enumerate().skip(at) {
             if token.is_one_of(&["{", "#{", "(", "["]) {
@@ -236,7 +262,7 @@ impl<'a> Reader<'a> {
             } else if token.is_one_of(&["}", ")", "]"]) {
                 depth = depth.checked_sub(1).filter(|it| *it > 0)?;
             } else if depth == 2 && self.name(inner) == Some(option) {
-                return self.text(inner + 2);
+                return Some(inner);
             }
         }
         None
@@ -318,6 +344,21 @@ mod tests {
     fn told(extension: &str, text: &str) -> Vec<(u32, String, Vec<KubeTarget>)> {
         let calls = kube_calls(extension, text).calls.into_iter();
         calls.map(|it| (it.line, it.function, it.targets.into_iter().collect())).collect()
+    }
+
+    #[test]
+    fn some_functions_are_for_one_kind_and_some_read_what_they_write() {
+        let text = "kube.secret('pods')\nkube.apply_crd(text)\nkube.create({ apiVersion = 'v1', kind = 'Pod' }, { exists_ok = true })";
+        let crds = "customresourcedefinitions.apiextensions.k8s.io";
+        assert_eq!(
+            told("lua", text),
+            [
+                (1, "secret".to_owned(), vec![resource(&["secrets"])]),
+                (2, "apply_crd".to_owned(), vec![resource(&[crds])]),
+                (3, "create".to_owned(), vec![object("v1", "Pod")]),
+                (3, "get".to_owned(), vec![object("v1", "Pod")]),
+            ]
+        );
     }
 
     #[test]

@@ -199,7 +199,7 @@ fn declaring(name: &'static str, it: &Declaring) -> Item {
     let mut signature = Signature { rest: None, ..Signature::default() };
     if let Some(kind) = it.kind {
         signature.selects = kind.category() != Category::Activity && kind != Kind::Sub;
-        signature.parameters.extend((kind == Kind::Test).then_some(SHOWN));
+        signature.parameters.extend(first_argument(kind));
         signature.handler = Some(Ty::Handler(kind));
         signature.options = options_of(kind).map(|it| option(kind, it)).collect();
     }
@@ -207,6 +207,22 @@ fn declaring(name: &'static str, it: &Declaring) -> Item {
     Item { name, doc: it.doc, shape: Shape::Function(signature), spoken }
 }
 
+/// Returns the argument of a declaration that selects no resource.
+fn first_argument(kind: Kind) -> Option<Parameter> {
+    let arguments = [(Kind::Test, SHOWN), (Kind::Every, INTERVAL), (Kind::Cron, EXPRESSION)];
+    arguments.into_iter().find(|(it, _)| *it == kind).map(|(_, argument)| argument)
+}
+
+const INTERVAL: Parameter = required(
+    "interval",
+    Ty::Duration,
+    "The pause from the end of one run to the start of the next.",
+);
+const EXPRESSION: Parameter = required(
+    "expression",
+    Ty::Text,
+    "Minute, hour, day of the month, month and day of the week, or a name such as `@daily`.",
+);
 const SHOWN: Parameter =
     required("shown", Ty::Text, "The name of the test, which describes what it shows.");
 const CRITERIA: Ty = Ty::Map;
@@ -231,6 +247,8 @@ fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
         },
         Takes::Path | Takes::Kinds | Takes::Texts => Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)]),
         Takes::Delay => Ty::Either(&[Ty::Duration, Ty::Function(&DELAYING)]),
+        Takes::Times => Ty::Either(&[Ty::Text, Ty::Function(&TIMES)]),
+        Takes::Missed => Ty::Words(&["skip", "once"]),
         Takes::Operation => Ty::Words(OPERATIONS),
         Takes::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
         Takes::Conditions => Ty::ListOf(&Ty::Map),
@@ -252,6 +270,8 @@ const OF_OBJECT: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Any };
 const FINALIZING: Callback =
     Callback { parameters: &[("ctx", Ty::Class("BackgroundCtx"))], returns: Ty::Nothing };
+const TIMES: Callback =
+    Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Text };
 const DELAYING: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Duration };
 

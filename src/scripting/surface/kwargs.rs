@@ -61,6 +61,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("resource", Ty::Class("Resource"), OBJECTS, "The description of the object's resource by the server."),
     kwarg("retry", Ty::Integer, EVERY, "The number of previous attempts of this handler; 0 at the first attempt."),
     kwarg("runtime", Ty::Number, EVERY, "The seconds since the first attempt."),
+    kwarg("scheduled", Ty::Maybe(&Ty::Text), &[Activity], "In `every` and `cron` handlers: the time that this run was planned for, as RFC 3339."),
     kwarg("server", Ty::Maybe(&Ty::Map), &[Activity], "In `on_tunnel` handlers: the webhook server: `port`, `path`, `insecure`, and `ca`, the certificates that it is trusted by, PEM."),
     kwarg("settings", Ty::Class("Settings"), &[Activity], "The settings of the operator; a startup handler can change them."),
     kwarg("spec", Ty::Map, OBJECTS, "The spec of the object; an empty map if it has none. Read-only."),
@@ -101,7 +102,7 @@ const CLASSES: &[(Category, &str)] = &[
     ),
     (
         Activity,
-        "The argument of `on_startup`, `on_cleanup`, `on_login`, `on_probe` and `on_tunnel` handlers, and of tests.",
+        "The argument of `on_startup`, `on_cleanup`, `on_login`, `on_probe`, `on_tunnel`, `every` and `cron` handlers, and of tests.",
     ),
 ];
 

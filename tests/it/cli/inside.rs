@@ -176,3 +176,85 @@ fn a_mistyped_part_of_the_patch_is_an_error_also_if_the_schema_is_known() {
         assert!(stderr.contains(told), "{stderr}");
     }
 }
+
+#[test]
+fn missing_permissions_are_reported_and_suggested() {
+    let lua = r#"
+local function f(ctx)
+    http.get("https://api.example.com/items/" .. ctx.name)
+    http.request("PURGE", "http://[::1]:8080/x")
+    env.get("MYAPP_TOKEN", "none")
+    files.read("/etc/myapp/config")
+    files.read("beside"); env.get(ctx.name); http.get("https://granted.example.com")
+    env.get("PGHOST") -- kopf: allow(not-granted)
+end
+kopf.on_create("kex", { retries = 3 }, f)"#;
+    let rhai = r#"
+kopf::on_create("kex", #{ retries: 3 }, |ctx| { env::get("MYAPP_TOKEN"); http.get("https://api.example.com:9999"); });"#;
+    let here = Directory::with("grants", &[("a.lua", lua), ("b.rhai", rhai)]);
+    let granted = "--allow-net=granted.example.com:443";
+    let (code, stdout, stderr) = here.check(&[".", granted, "--suggest-grants"]);
+    assert_eq!((code, stderr.matches("is not granted to this script").count()), (0, 6), "{stderr}");
+    assert!(stderr.contains("a.lua:5:13: the variable MYAPP_TOKEN is not granted"), "{stderr}");
+    assert!(stderr.contains("hint: --allow-env=MYAPP_TOKEN would allow it"), "{stderr}");
+    let suggested = stdout.split_once("warnings\n").expect("a list").1;
+    is(
+        suggested,
+        &expect![[r#"
+            missing permissions, as options:
+              --allow-env=MYAPP_TOKEN
+              --allow-net=[::1]:8080
+              --allow-net=api.example.com:443
+              --allow-net=api.example.com:9999
+              --allow-read=/etc/myapp/config
+            in kopf.yaml:
+              allow-env: ["MYAPP_TOKEN"]
+              allow-net: ["[::1]:8080","api.example.com:443","api.example.com:9999"]
+              allow-read: ["/etc/myapp/config"]
+        "#]],
+    );
+    // With these options, nothing is missing.
+    let options = suggested.lines().filter_map(|it| it.strip_prefix("  --"));
+    let options = options.map(|it| format!("--{it}")).chain([granted.to_owned(), ".".to_owned()]);
+    let options: Vec<String> = options.chain(["--suggest-grants".to_owned()]).collect();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let (_, stdout, stderr) = here.check(&options);
+    assert!(stdout.contains("no permission is missing") && stderr.is_empty(), "{stdout}{stderr}");
+    let (_, answer) = here.json(&["b.rhai"]);
+    let expected = json!({"allow-env": ["MYAPP_TOKEN"], "allow-net": ["api.example.com:9999"]});
+    assert_eq!(answer["suggestedGrants"], expected);
+}
+
+#[test]
+fn a_status_that_is_no_subresource_is_reported_once() {
+    let crd = CRD.replace("    subresources: { status: {} }\n", "");
+    let lua = "kopf.on_create('sites', function(ctx) print(ctx.status.phase)\nctx.patch.status.phase = 'a'\nctx.patch.status.phase = 'b' end)";
+    let rhai = "kopf::on_update(\"sites\", |ctx| {\n    ctx.patch.status.phase = \"a\";\n});\n";
+    let files = [("a.lua", lua), ("b.rhai", rhai), ("crd.yaml", crd.as_str())];
+    let here = Directory::with("subresources", &files);
+    let (code, _, stderr) = here.check(&["."]);
+    let told: Vec<_> = stderr.lines().filter(|it| it.starts_with("warning")).collect();
+    let expected = [
+        "warning: ./a.lua:2:11: the CRD of sites has no `subresources.status`",
+        "warning: ./b.rhai:2:15: the CRD of sites has no `subresources.status`",
+    ];
+    assert_eq!((code, told), (0, expected.to_vec()));
+    let here = Directory::with("subresource", &[("a.lua", lua), ("crd.yaml", CRD)]);
+    assert_eq!(here.check(&["."]).2, "");
+}
+
+#[test]
+fn warnings_about_declarations_can_be_allowed() {
+    let lua = "kopf.on_update('secrets', function(ctx) end) -- kopf: allow(plain-secrets)\n\
+        -- kopf: allow(own-writes)\nkopf.on_validate('leases', function(ctx) end)";
+    let setting = "--set=persistence.plain_secrets=true";
+    let here = Directory::with("allowed", &[("a.lua", lua)]);
+    assert_eq!(here.check(&["a.lua", setting]).2, "");
+    let lua = lua.replace("kopf: allow", "allowed");
+    let here = Directory::with("reported", &[("a.lua", &lua)]);
+    assert_eq!(here.check(&["a.lua", setting]).2.matches("warning:").count(), 2);
+    for rule in ["plain-secrets", "always-true"] {
+        let (code, stdout, _) = here.check(&["--explain", rule]);
+        assert!(code == 0 && stdout.starts_with(&format!("{rule}: a warning\n")), "{stdout}");
+    }
+}

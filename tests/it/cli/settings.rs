@@ -158,6 +158,7 @@ fn check_script(name: &str, text: &str) {
                     settings,
                     logins: kopf::ports::NativeLogins::default(),
                     server: None,
+                    scheduled: None,
                 }),
                 memo: Memo::default(),
                 logger: Logger::of_activity(),

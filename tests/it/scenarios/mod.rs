@@ -54,6 +54,7 @@ scenarios! {
     indexes_first
     indexes_shared
     kube_errors
+    kube_helpers
     kube_objects
     kube_watching
     kwargs

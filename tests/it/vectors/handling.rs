@@ -72,6 +72,7 @@ async fn check_activity(vector: &Vector) -> Result<(), String> {
         memo: Memo::default(),
         logins: NativeLogins::default(),
         server: None,
+        scheduled: None,
     };
     let services = Arc::default();
     let (scripts, settings) = (&scripts, &settings.execution);

@@ -179,6 +179,11 @@ impl Denied {
         Denied { wanted: name.to_owned(), permission: Permission::Env }
     }
 
+    /// Returns the value of the option that would grant it.
+    pub fn wanted(&self) -> &str {
+        &self.wanted
+    }
+
     /// Denies a file or directory.
     pub fn read(path: &Path) -> Self {
         Denied { wanted: path.display().to_string(), permission: Permission::Read }

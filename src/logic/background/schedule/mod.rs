@@ -111,6 +111,8 @@ impl Schedule {
             | Kind::Login
             | Kind::Probe
             | Kind::Tunnel
+            | Kind::Every
+            | Kind::Cron
             | Kind::Test
             | Kind::Validate
             | Kind::Mutate

@@ -7,6 +7,7 @@ mod argument;
 mod execution;
 mod options;
 mod reconcile;
+mod schedules;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -42,7 +43,9 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
         return Err(DeclareError::new("on_field needs a field", "add `field = \"spec.…\"`"));
     }
     let selector = match kind.category() {
-        Category::Activity if selectors.is_empty() || kind == Kind::Test => None,
+        Category::Activity if selectors.is_empty() || kind == Kind::Test || kind.is_scheduled() => {
+            None
+        }
         Category::Activity => {
             return Err(format!(
                 "{} takes no resource: it is not about objects",
@@ -60,6 +63,9 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
     let is_test = kind == Kind::Test;
     let base = if is_test { titled(&selectors)? } else { base_id(kind, &function, &options)? };
     let mut handler = assemble(kind, function, location, &options, selector)?;
+    if kind.is_scheduled() {
+        schedules::apply(&mut handler.background, kind, (&selectors, &base), &options)?;
+    }
     if let Some(Conversion { from, to }) = &handler.admission.conversion {
         handler.id = format!("{base}/{from}-{to}").into();
         return Ok(handler);
@@ -195,6 +201,8 @@ fn assemble(
         level: 0,
         background: Background {
             initial_delay: options.initial_delay()?,
+            times: None,
+            missed: schedules::missed(options)?,
             interval: options.duration("interval")?,
             sharp: options.flag("sharp")?,
             idle: options.duration("idle")?,

@@ -39,6 +39,10 @@ pub enum Takes {
     Path,
     /// A duration, or a function that returns one.
     Delay,
+    /// A cron expression, or a function that returns one.
+    Times,
+    /// What happens to missed slots.
+    Missed,
     /// An operation of admission requests.
     Operation,
     /// A list of operations of admission requests.
@@ -82,10 +86,12 @@ const ADMISSION: Scope = Scope::Only(&[Kind::Validate, Kind::Mutate]);
 const CONVERT: Scope = Scope::Only(&[Kind::Convert]);
 const COMPARING: Scope = Scope::Only(&[Kind::Update, Kind::Field, Kind::Sub]);
 const DAEMON: Scope = Scope::Only(&[Kind::Daemon]);
+const DELAYED: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Every, Kind::Reconcile]);
+const SHARP: Scope = Scope::Only(&[Kind::Timer, Kind::Every]);
+const CRON: Scope = Scope::Only(&[Kind::Cron]);
 const TIMER: Scope = Scope::Only(&[Kind::Timer]);
 const EVENT: Scope = Scope::Only(&[Kind::Event]);
 const RECONCILE: Scope = Scope::Only(&[Kind::Reconcile]);
-const DELAYED: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Reconcile]);
 
 const fn option(name: &'static str, takes: Takes, scope: Scope, doc: &'static str) -> OptionSpec {
     OptionSpec { name, takes, doc, scope }
@@ -113,7 +119,7 @@ const OPTIONS: &[OptionSpec] = &[
     option("cancellation_timeout", Takes::Duration, DAEMON, "Maximum time of a cancelled daemon before it is abandoned."),
     option("cancellation_polling", Takes::Duration, DAEMON, "Interval at which a stopping daemon is checked."),
     option("interval", Takes::Duration, TIMER, "Pause from the end of one call to the start of the next."),
-    option("sharp", Takes::Boolean, TIMER, "Measure the interval from the start of the last call."),
+    option("sharp", Takes::Boolean, SHARP, "Measure the interval from the start of the last call."),
     option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
     option("owns", Takes::Kinds, RECONCILE, "The kinds of the children, such as \"deployments\" or \"apps/v1/deployments\": a list, or one. The function returns children of these kinds, and is called when one of them changes."),
     option("watches", Takes::Watches, RECONCILE, "Other kinds whose changes call the function: a list of names, each with an optional `map`, a function of `ctx` that returns the objects to call it for: `{ name, namespace }`, or a list of them. Without `map`: all objects."),
@@ -123,6 +129,8 @@ const OPTIONS: &[OptionSpec] = &[
     option("formerly", Takes::Texts, RECONCILE, "Earlier ids of the handler, whose children it takes over: a string, or a list of strings."),
     option("parent", Takes::Text, EVENT, "Only for objects with an owner of this kind, which is `ctx.parent`."),
     option("owner", Takes::Text, EVENT, "The same as `parent`."),
+    option("timezone", Takes::Text, CRON, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),
+    option("missed", Takes::Missed, CRON, "What happens to the times that were missed while no operator was running: \"skip\" (default): they do not run; \"once\": the last of them runs at the start."),
     option("operations", Takes::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
     option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),
     option("subresource", Takes::Text, ADMISSION, "Only for this subresource; \"*\" is any, including the object itself."),

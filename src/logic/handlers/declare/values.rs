@@ -46,7 +46,7 @@ impl<'a> Options<'a> {
     }
 
     /// Reads an option with `read`; `None` from it is an error.
-    fn read<T>(
+    pub(super) fn read<T>(
         &self,
         name: &str,
         expected: &str,
@@ -230,7 +230,7 @@ impl<'a> Options<'a> {
     }
 }
 
-const DURATION: &str =
+pub(super) const DURATION: &str =
     "seconds, or a duration such as \"500ms\", \"1.5s\", \"10m\", \"2h\", \"1d\"";
 
 fn unknown(kind: Kind, name: &str) -> DeclareError {
@@ -288,6 +288,6 @@ fn criterion(argument: &Argument) -> Option<Criterion> {
     }
 }
 
-fn duration(argument: &Argument) -> Option<Duration> {
+pub(super) fn duration(argument: &Argument) -> Option<Duration> {
     duration::parse(value(argument)?)
 }

@@ -1,6 +1,7 @@
 //! `kube`: the cluster as scripts use it. This is the table; `desk.rs` knows whom to ask, `reading.rs`, `writing.rs` and
 //! `watching.rs` ask.
 
+mod crds;
 mod desk;
 mod reading;
 mod watching;
@@ -26,6 +27,29 @@ pub(super) const LIBRARY: Library = Library {
             body: Body::Waiting(reading::get),
         },
         Function {
+            name: "secret",
+            doc: "Returns the decoded data of a Secret: a map of strings (in Rhai, a blob for what is not UTF-8); nil if there is no such Secret.",
+            parameters: &[required("name", Type::Name, "The name of the Secret.")],
+            options: &[NAMESPACE_OF_OBJECT],
+            returns: Type::Any,
+            body: Body::Waiting(reading::secret),
+        },
+        Function {
+            name: "apply_crd",
+            doc: "Applies a CRD, as `kube.apply` with `force`, and waits until the API server serves it. Several CRDs can be in one string. Returns the CRD, or a list of them.",
+            parameters: &[
+                required(
+                    "crd",
+                    Type::Any,
+                    "The CRD: a map, its YAML, or the path of a file that ends in .yaml, .yml or .json, which needs `--allow-read`.",
+                ),
+                TIMEOUT,
+            ],
+            options: &[MANAGER],
+            returns: Type::Any,
+            body: Body::Waiting(crds::apply_crd),
+        },
+        Function {
             name: "list",
             doc: "Returns the objects of a resource as a list: those in the namespace of the handled object, unless `namespace` says otherwise.",
             parameters: SELECTOR,
@@ -44,9 +68,18 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "create",
-            doc: "Creates an object and returns it. If it already exists, this is an error (409): use kube.apply to change it.",
+            doc: "Creates an object and returns it. If it already exists, this is an error (409), unless `exists_ok` is true: use kube.apply to change it.",
             parameters: &[OBJECT],
-            options: &[NAMESPACE_OF_OBJECT, MANAGER, DRY_RUN],
+            options: &[
+                NAMESPACE_OF_OBJECT,
+                optional(
+                    "exists_ok",
+                    Type::Boolean,
+                    "Return the existing object, unchanged, if there is one; default: false.",
+                ),
+                MANAGER,
+                DRY_RUN,
+            ],
             returns: Type::Map,
             body: Body::Waiting(writing::create),
         },

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD as STANDARD};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, Spot, failed, option, selected};
@@ -13,7 +14,7 @@ use crate::ports::{BoxFuture, Demand, ErrorClass, Verb, is_allowed};
 use crate::scripting::functions::{
     Call,
     call::aside,
-    outcome::{Failure, Outcome},
+    outcome::{Datum, Failure, Outcome},
     passage::Passage,
 };
 
@@ -39,6 +40,29 @@ pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
             Err(error) if error.class == ErrorClass::Missing => Ok(Value::Null.into()),
             Err(error) => Err(desk.refused(error)),
         }
+    })
+}
+
+/// `kube.secret`
+pub(super) fn secret(call: Call) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let desk = Desk::of(&call, Attempt::Read)?;
+        let name = call.text("name");
+        let reference =
+            json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } });
+        let spot = desk.spot(Reference::of(&reference)?, option(&call, "namespace")).await?;
+        let secret = match desk.send(spot.demand(Verb::Get)).await {
+            Ok(answer) => super::desk::object(&answer)?,
+            Err(error) if error.class == ErrorClass::Missing => return Ok(Value::Null.into()),
+            Err(error) => return Err(desk.refused(error)),
+        };
+        let data = secret.get("data").and_then(Value::as_object).into_iter().flatten();
+        let decoded = data.map(|(key, value)| {
+            let bytes = STANDARD.decode(value.as_str().unwrap_or_default());
+            let bytes = bytes.map_err(|error| format!("{}: {key}: {error}", spot.shown()))?;
+            Ok((key.clone(), bytes))
+        });
+        Ok(Datum::Map(decoded.collect::<Result<_, String>>()?))
     })
 }
 

@@ -27,7 +27,7 @@ use crate::scripting::functions::{
 };
 
 /// How long `kube.wait` waits if it is not told, as kubectl does.
-const WAIT: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Thirty years stand for never, as in tokio.
 const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
 
@@ -190,7 +190,7 @@ pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
     let desk = Desk::of(call, Attempt::Read)?;
     let predicate = option(call, "predicate").map(Predicate::parse).transpose()?;
     let reference = Reference::of(call.value("object"))?;
-    let timeout = duration::parse(call.value("timeout")).unwrap_or(WAIT);
+    let timeout = duration::parse(call.value("timeout")).unwrap_or(TIMEOUT_DEFAULT);
     let wanted = match option(call, "predicate") {
         Some(text) => format!("{text:?}"),
         None => "what the function waits for".into(),

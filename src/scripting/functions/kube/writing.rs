@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    desk::{Desk, Spot, failed, intent, is_dry, option},
+    desk::{Desk, Spot, failed, intent, is_dry, object, option},
     reading::pod,
 };
 use crate::logic::{
@@ -25,6 +25,9 @@ const PATCHES: &[(&str, &str)] = &[
     ("strategic", "application/strategic-merge-patch+json"),
 ];
 
+/// How often an object is created or read that others create and delete at the same time.
+const ATTEMPTS_MAX: usize = 5;
+
 /// What becomes of what an object owns.
 const PROPAGATIONS: &[&str] = &["Background", "Foreground", "Orphan"];
 
@@ -35,9 +38,28 @@ pub(super) fn create(call: Call) -> BoxFuture<'static, Outcome> {
         let desk = Desk::of(&call, Attempt::Create)?;
         let spot = place_of(&desk, &call).await?;
         let query = intent(&call);
-        let demand =
-            Demand { name: None, query, content: Some((JSON, text)), ..spot.demand(Verb::Create) };
-        Ok(desk.send_for_object(demand).await?.into())
+        let content = Some((JSON, text));
+        let demand = Demand { name: None, query, content, ..spot.demand(Verb::Create) };
+        if !call.flag("exists_ok") || spot.name.is_none() {
+            return Ok(desk.send_for_object(demand).await?.into());
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            let refused = match desk.send(demand.clone()).await {
+                Ok(answer) => return Ok(object(&answer)?.into()),
+                Err(error) => error,
+            };
+            let said = refused.answer.as_ref().map(|it| it.reason.as_str());
+            if said != Some("AlreadyExists") {
+                return Err(desk.refused(refused));
+            }
+            match desk.send(spot.demand(Verb::Get)).await {
+                Ok(answer) => return Ok(object(&answer)?.into()),
+                // It was deleted meanwhile.
+                Err(error) if error.class == ErrorClass::Missing => {}
+                Err(error) => return Err(desk.refused(error)),
+            }
+        }
+        Err(failed("Conflict", format!("{} is created and deleted again and again", spot.shown())))
     })
 }
 

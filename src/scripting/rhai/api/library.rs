@@ -318,6 +318,14 @@ pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
     match outcome {
         Ok(Datum::Json(result)) => Ok(plain(&result)),
         Ok(Datum::Bytes(result)) => Ok(Dynamic::from_blob(result)),
+        Ok(Datum::Map(parts)) => {
+            let value = |bytes| match String::from_utf8(bytes) {
+                Ok(text) => text.into(),
+                Err(error) => Dynamic::from_blob(error.into_bytes()),
+            };
+            let parts = parts.into_iter().map(|(key, it)| (key.into(), value(it)));
+            Ok(Dynamic::from_map(parts.collect()))
+        }
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Err(problem(message)),
             Failure::Answer(refusal) => Err(raise(Failed::Raised(ErrorValue::of_server(refusal)))),

@@ -154,6 +154,7 @@ impl Fixture {
                 settings,
                 logins: crate::ports::NativeLogins::default(),
                 server: None,
+                scheduled: None,
             }),
             memo: self.memo.clone(),
             logger: Logger::of_activity(),

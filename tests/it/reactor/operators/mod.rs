@@ -6,3 +6,4 @@ mod frozen;
 mod leadership;
 mod peering;
 mod replicas;
+mod schedules;

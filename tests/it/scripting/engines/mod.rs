@@ -201,6 +201,7 @@ impl Script {
                 settings,
                 logins: kopf::ports::NativeLogins::default(),
                 server: None,
+                scheduled: None,
             }),
         )
     }

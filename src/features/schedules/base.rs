@@ -1,0 +1,35 @@
+//! What all schedules of an operator share.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::call::{Memo, Scripts};
+use crate::logic::schedules::slots::Place;
+use crate::ports::{Clock, Cluster, Leadership, Pauses};
+use crate::settings::Settings;
+
+/// The log target.
+pub(super) const TARGET: &str = "kopf.schedules";
+
+/// What all schedules of an operator share.
+pub struct Base {
+    /// The cluster with the Lease.
+    pub cluster: Arc<dyn Cluster>,
+    /// The address of the Lease.
+    pub place: Place,
+    /// The scripts with the functions.
+    pub scripts: Arc<dyn Scripts>,
+    /// The clock of cron expressions, and for the times in the Lease.
+    pub clock: Clock,
+    /// The clock for pauses and timeouts.
+    pub steady: Clock,
+    /// The settings as start-up handlers have left them.
+    pub settings: Arc<Mutex<Settings>>,
+    /// The memo of the operator.
+    pub memo: Memo,
+    /// Only a leader runs schedules, if there is an election.
+    pub leadership: Leadership,
+    /// No schedules run while the operator is paused.
+    pub pauses: Pauses,
+}

@@ -1,0 +1,189 @@
+//! The requests for the Lease of the slots.
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::{sync::Mutex, time};
+
+use super::base::Base;
+use crate::logic::{
+    object::resource::Resource,
+    replicas::leadership::leases,
+    schedules::slots::{self, Place, Slot, Slots},
+};
+use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject};
+
+/// Maximum number of attempts to write, because others write too.
+const ATTEMPTS_MAX: u32 = 20;
+/// The pause before the second attempt; it grows.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The Lease of one operator. Clones share it.
+#[derive(Clone)]
+pub(super) struct Lease(Arc<Inner>);
+
+struct Inner {
+    cluster: Arc<dyn Cluster>,
+    place: Place,
+    resource: Resource,
+    clock: Clock,
+    /// The schedules of one process write one after another.
+    turn: Mutex<()>,
+}
+
+/// Why the Lease cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem(String);
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Lease {
+    pub(super) fn new(base: &Base) -> Self {
+        Lease(Arc::new(Inner {
+            cluster: Arc::clone(&base.cluster),
+            place: base.place.clone(),
+            resource: leases(),
+            clock: base.clock,
+            turn: Mutex::new(()),
+        }))
+    }
+
+    /// Reads the last slot of a schedule.
+    pub(super) async fn last(&self, key: &str) -> Result<Option<Slot>, Problem> {
+        let lease = self.0.read().await?;
+        Ok(self.0.slots(lease.as_ref())?.remove(key))
+    }
+
+    /// Returns the slot at this time, as this process takes it now.
+    pub(super) fn slot(&self, slot: Timestamp, schedule: String) -> Slot {
+        let (started, by) = (self.0.clock.now(), self.0.place.identity.clone());
+        Slot { slot, started, ended: None, by, schedule }
+    }
+
+    /// Takes a slot; returns false if the last slot is not `last` any more: another process was faster.
+    pub(super) async fn take(
+        &self,
+        key: &str,
+        last: Option<&Slot>,
+        slot: &Slot,
+        known: &BTreeSet<String>,
+    ) -> Result<bool, Problem> {
+        let change = |slots: &mut Slots| {
+            let found = slots.get(key);
+            if found == Some(slot) {
+                // An earlier attempt whose response was lost.
+                return Change::Stored;
+            }
+            if found != last {
+                return Change::Refused;
+            }
+            slots::store(slots, key, slot.clone(), known);
+            Change::Write
+        };
+        self.0.change(change).await
+    }
+
+    /// Records the end of a run, unless another process has taken a later slot.
+    pub(super) async fn end(&self, key: &str, slot: &Slot) -> Result<bool, Problem> {
+        let ended = self.0.clock.now();
+        let change = |slots: &mut Slots| match slots.get_mut(key) {
+            Some(found) if found == slot => {
+                found.ended = Some(ended);
+                Change::Write
+            }
+            Some(_) | None => Change::Refused,
+        };
+        self.0.change(change).await
+    }
+}
+
+/// What becomes of a change of the slots.
+enum Change {
+    /// The slots are to be written.
+    Write,
+    /// They are stored already.
+    Stored,
+    /// They must not be written.
+    Refused,
+}
+
+impl Inner {
+    /// Changes the slots by compare-and-swap; returns whether they were changed.
+    async fn change(&self, change: impl Fn(&mut Slots) -> Change) -> Result<bool, Problem> {
+        let _turn = self.turn.lock().await;
+        let mut failed = None;
+        for attempt in 0..ATTEMPTS_MAX {
+            time::sleep(PAUSE * attempt).await;
+            let lease = self.read().await?;
+            let mut slots = self.slots(lease.as_ref())?;
+            match change(&mut slots) {
+                Change::Stored => return Ok(true),
+                Change::Refused => return Ok(false),
+                Change::Write => {}
+            }
+            match self.write(lease.as_ref(), &slots).await {
+                Ok(()) => return Ok(true),
+                // The request may have succeeded: only reading shows that.
+                Err(error) if is_worth_reading(&error) => failed = Some(error),
+                Err(error) => return Err(self.problem(&error)),
+            }
+        }
+        Err(failed.map_or_else(|| Problem(String::new()), |it| self.problem(&it)))
+    }
+
+    async fn read(&self) -> Result<Option<Value>, Problem> {
+        match self.cluster.get(self.address()).await {
+            Ok(lease) => Ok(Some(Value::clone(lease.body()))),
+            Err(error) if error.class == ErrorClass::Missing => Ok(None),
+            Err(error) => Err(self.problem(&error)),
+        }
+    }
+
+    async fn write(&self, lease: Option<&Value>, slots: &Slots) -> Result<(), ApiError> {
+        let payload = Bytes::from(self.place.lease(lease, slots, self.clock.now()).to_string());
+        if lease.is_some() {
+            self.cluster.replace(self.address(), payload).await?;
+            return Ok(());
+        }
+        let namespace = Some(self.place.namespace.as_str());
+        let new = NewObject { resource: &self.resource, namespace, payload, backoffs: None };
+        self.cluster.create(new).await?;
+        Ok(())
+    }
+
+    fn slots(&self, lease: Option<&Value>) -> Result<Slots, Problem> {
+        slots::read(lease).map_err(|problem| Problem(format!("{self}: {problem}")))
+    }
+
+    fn problem(&self, error: &ApiError) -> Problem {
+        let mut text = format!("{self}: {error}");
+        if error.class == ErrorClass::Denied {
+            text.push_str("; it needs to get, create and update Leases: `kopf rbac generate` writes such a role");
+        } else if let Some(hint) = &error.hint {
+            text.push_str("; ");
+            text.push_str(hint);
+        }
+        Problem(text)
+    }
+
+    fn address(&self) -> Address<'_> {
+        let namespace = Some(self.place.namespace.as_str());
+        Address { resource: &self.resource, namespace, name: &self.place.name }
+    }
+}
+
+impl fmt::Display for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the lease '{}' in '{}'", self.place.name, self.place.namespace)
+    }
+}
+
+fn is_worth_reading(error: &ApiError) -> bool {
+    matches!(error.class, ErrorClass::Conflict | ErrorClass::Missing | ErrorClass::Retry)
+}

@@ -1,0 +1,133 @@
+//! `kube.apply_crd`: CRDs that an operator brings along.
+
+use std::{path::Path, time::Duration};
+
+use serde_json::Value;
+use tokio::time::{self, Instant};
+
+use super::{
+    desk::{Desk, Spot, failed, intent},
+    watching::TIMEOUT_DEFAULT,
+};
+use crate::logic::access::kube::{Attempt, Reference};
+use crate::ports::{BoxFuture, Demand, Verb};
+use crate::scripting::functions::{
+    Call, files,
+    outcome::{Failure, Outcome},
+    yaml,
+};
+
+/// CRDs of one call.
+const CRDS_MAX: usize = 100;
+/// The pause between two looks at a CRD.
+const PAUSE: Duration = Duration::from_millis(200);
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// `kube.apply_crd`
+pub(super) fn apply_crd(call: Call) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let desk = Desk::of(&call, Attempt::Apply)?;
+        let (call, definitions) = definitions(call).await?;
+        let deadline = Instant::now() + call.duration("timeout").unwrap_or(TIMEOUT_DEFAULT);
+        let mut applied = Vec::new();
+        for definition in &definitions {
+            let spot = desk.spot(Reference::of(definition)?, None).await?;
+            let mut query = intent(&call);
+            query.push(("force", "true".into()));
+            let content = Some((APPLY, definition.to_string().into()));
+            let demand = Demand { query, content, ..spot.demand(Verb::Patch) };
+            desk.send_for_object(demand).await?;
+            applied.push(spot);
+        }
+        let mut established = Vec::new();
+        for (spot, definition) in applied.iter().zip(&definitions) {
+            established.push(until_established(&desk, spot, deadline).await?);
+            let group = definition.pointer("/spec/group").and_then(Value::as_str);
+            desk.kube.forget(group.unwrap_or_default());
+        }
+        let is_one = call.value("crd").is_object() || established.len() == 1;
+        let only = if is_one { established.pop() } else { None };
+        Ok(only.unwrap_or(Value::Array(established)).into())
+    })
+}
+
+/// Reads the CRDs of a call, which may read a file.
+async fn definitions(call: Call) -> Result<(Call, Vec<Value>), Failure> {
+    let given = call.value("crd");
+    if given.is_object() {
+        let definitions = vec![given.clone()];
+        check(&definitions)?;
+        return Ok((call, definitions));
+    }
+    let Some(text) = given.as_str() else {
+        return Err("`crd`: expected a map, YAML, or the path of a file".into());
+    };
+    let is_path = !text.contains('\n')
+        && Path::new(text)
+            .extension()
+            .is_some_and(|it| ["yaml", "yml", "json"].iter().any(|known| it == *known));
+    let read = move || {
+        let text = call.text("crd");
+        let read = if is_path {
+            let (access, limit) = (&call.surroundings.access, call.surroundings.limits.string_size);
+            files::read(access, text, limit)
+        } else {
+            Ok(text.to_owned())
+        };
+        let parsed = read.and_then(|it| yaml::read_all(&it).map_err(|it| format!("`crd`: {it}")));
+        (call, parsed)
+    };
+    let done = tokio::task::spawn_blocking(read).await;
+    let (call, parsed) = done.map_err(|it| Failure::Plain(it.to_string()))?;
+    let definitions = parsed?;
+    check(&definitions)?;
+    Ok((call, definitions))
+}
+
+fn check(definitions: &[Value]) -> Result<(), Failure> {
+    if definitions.is_empty() {
+        return Err("`crd`: there is no CRD in it".into());
+    }
+    if definitions.len() > CRDS_MAX {
+        return Err(format!("`crd`: more than {CRDS_MAX} CRDs").into());
+    }
+    for (place, definition) in definitions.iter().enumerate() {
+        let kind = definition.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if kind != "CustomResourceDefinition" {
+            let found =
+                if kind.is_empty() { "no kind".to_owned() } else { format!("the kind {kind:?}") };
+            return Err(format!(
+                "`crd`: document {} has {found}, not \"CustomResourceDefinition\"; kube.apply applies other objects",
+                place + 1
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the API server serves the objects of a CRD.
+async fn until_established(desk: &Desk, spot: &Spot, deadline: Instant) -> Result<Value, Failure> {
+    loop {
+        let definition = desk.send_for_object(spot.demand(Verb::Get)).await?;
+        if condition(&definition, "Established", "True").is_some() {
+            return Ok(definition);
+        }
+        if let Some(message) = condition(&definition, "NamesAccepted", "False") {
+            let message = format!("{} cannot be established: {message}", spot.shown());
+            return Err(failed("NamesNotAccepted", message));
+        }
+        if Instant::now() >= deadline {
+            let message = format!("{} is not established before the timeout", spot.shown());
+            return Err(failed("Timeout", message));
+        }
+        time::sleep_until(deadline.min(Instant::now() + PAUSE)).await;
+    }
+}
+
+/// Returns the message of a condition, if the condition has this status.
+fn condition<'a>(definition: &'a Value, kind: &str, status: &str) -> Option<&'a str> {
+    let conditions = definition.pointer("/status/conditions")?.as_array()?;
+    let found = conditions.iter().find(|it| it["type"] == kind && it["status"] == status)?;
+    Some(found.get("message").and_then(Value::as_str).unwrap_or_default())
+}
