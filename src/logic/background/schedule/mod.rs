@@ -54,20 +54,16 @@ pub struct Moment {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     state: State,
-    /// When the current series of attempts began, and how many attempts it has had.
-    series: Option<Series>,
+    /// When the current series of attempts began.
+    series: Option<Nanos>,
+    /// How many attempts it has had. Beside the flags, this takes no memory of its own.
+    retries: u32,
     /// Daemons have neither an interval nor an idle time.
     interval: Option<Nanos>,
     sharp: bool,
     idle: Option<Nanos>,
     /// Events request its calls.
     is_level: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Series {
-    started: Nanos,
-    retries: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +117,7 @@ impl Schedule {
         Schedule {
             state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default()).into()),
             series: None,
+            retries: 0,
             interval: options.interval.map(Nanos::from),
             sharp: options.sharp,
             idle: options.idle.map(Nanos::from),
@@ -158,15 +155,15 @@ impl Schedule {
 
     /// A series lasts from the first attempt to success or failure, including the wait for an idle object.
     fn begin(&mut self, now: Duration, changed: Duration) -> Step {
-        let series = *self.series.get_or_insert(Series { started: now.into(), retries: 0 });
+        let started = *self.series.get_or_insert(now.into());
         self.state = State::Ready;
         let quiet = self.idle.map(|idle| changed.saturating_add(idle.into()));
         if let Some(quiet) = quiet.filter(|quiet| now < *quiet) {
             return Step::Sleep(quiet.saturating_sub(now));
         }
         self.state = State::Calling(now.into());
-        let runtime = now.saturating_sub(series.started.into());
-        Step::Call(Effort { retries: series.retries, runtime })
+        let runtime = now.saturating_sub(started.into());
+        Step::Call(Effort { retries: self.retries.into(), runtime })
     }
 
     fn watch(&mut self, called: Nanos, now: Duration) -> Step {
@@ -197,7 +194,7 @@ impl Schedule {
     /// Forgets earlier failures: the object has changed.
     pub fn renew(&mut self) {
         if matches!(self.state, State::Idle { .. } | State::Resting(_)) {
-            self.series = None;
+            (self.series, self.retries) = (None, 0);
         }
     }
 
@@ -221,16 +218,14 @@ impl Schedule {
         let earliest = Duration::from(called).saturating_add(PAUSE_MIN);
         if !outcome.last {
             let mut due = now.saturating_add(outcome.delay.unwrap_or_default());
-            if let Some(series) = &mut self.series {
-                series.retries = series.retries.saturating_add(1);
-                if series.retries > 1 {
-                    due = due.max(earliest);
-                }
+            self.retries = self.retries.saturating_add(1);
+            if self.retries > 1 {
+                due = due.max(earliest);
             }
             self.state = State::Resting(due.into());
             return;
         }
-        self.series = None;
+        (self.series, self.retries) = (None, 0);
         if self.is_level {
             let until = self.interval.map_or(Duration::MAX, |it| now.saturating_add(it.into()));
             self.state = State::Idle { called, until: until.into() };
