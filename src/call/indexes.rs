@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::logic::{
     background::indexing::{Contribution, Key, Owner, Place, Table, Values},
     generation::Version,
+    handlers::reconcile::INDEX,
 };
 
 /// The indexes of one operator, by id. All scripts share them, regardless of their language. Clones share the same indexes.
@@ -216,6 +217,16 @@ impl Index {
     /// Returns the present values under a key, or `None`; never an empty list.
     pub fn get(&self, key: &Key) -> Option<Values> {
         self.read().get(key)
+    }
+
+    /// Returns the values that an object has contributed, with their keys.
+    pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Arc<Value>)> {
+        self.read().contributed(owner)
+    }
+
+    /// Returns whether the operator uses it for itself, so that scripts do not see it.
+    pub fn is_hidden(&self) -> bool {
+        self.id.starts_with(INDEX)
     }
 
     /// Returns the present values under all keys.

@@ -253,6 +253,8 @@ pub struct BackgroundCause {
     pub stopped: Stopped,
     /// The object as its latest event showed it: the kwargs show this instead of [`ObjectCause::object`].
     pub live: LiveObject,
+    /// The kwarg `children` of reconcile handlers: by plural and name.
+    pub children: Option<Arc<Value>>,
 }
 
 impl ObjectCause {

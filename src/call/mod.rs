@@ -12,6 +12,8 @@ mod locks;
 mod logger;
 mod memo;
 mod object_packer;
+mod reconcilers;
+mod relatives;
 mod services;
 mod stopped;
 
@@ -30,5 +32,7 @@ pub use locks::{CallId, Locks, Ticket, Wanting};
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_UNHANDLED};
 pub use memo::{Document, Memo, WeakDocument};
 pub use object_packer::ObjectPacker;
+pub use reconcilers::{PendingCall, Reconcilers, name_key};
+pub use relatives::kept;
 pub use services::CallServices;
 pub use stopped::{Stopped, Waiting};

@@ -1,6 +1,6 @@
 //! The services that an operator offers to every call of its scripts.
 
-use crate::call::{EventQueue, Indexes, Locks};
+use crate::call::{EventQueue, Indexes, Locks, Reconcilers};
 use crate::ports::{Clock, Kube, Leadership};
 use crate::telemetry::Failures;
 
@@ -19,6 +19,8 @@ pub struct CallServices {
     pub leadership: Leadership,
     /// The locks of scripts.
     pub locks: Locks,
+    /// The objects of reconcile handlers.
+    pub reconcilers: Reconcilers,
     /// The handlers of objects that fail.
     pub failures: Failures,
 }

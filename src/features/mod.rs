@@ -8,4 +8,5 @@ pub mod indexes;
 pub mod leadership;
 pub mod peering;
 pub mod posting;
+pub mod reconcile;
 pub mod schedules;

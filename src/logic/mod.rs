@@ -12,6 +12,7 @@ pub mod discovery;
 pub mod generation;
 pub mod handlers;
 pub mod object;
+pub mod reconcile;
 pub mod replicas;
 pub mod schedules;
 pub mod text;

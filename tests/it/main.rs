@@ -15,6 +15,7 @@ mod examples;
 mod lsp;
 mod reactor;
 mod real_clock;
+mod reconcile;
 mod scenarios;
 mod scripting;
 mod simulation;

@@ -9,7 +9,7 @@ use super::{
 use crate::cli::{args::InstallArgs, options::ScopeOption, report::Report};
 use crate::logic::{
     handlers::{
-        handler::{Category, Handler},
+        handler::{Category, Handler, Role},
         selector::Selector,
     },
     object::resource::Resource,
@@ -38,6 +38,9 @@ pub(super) const CALLS: [(&str, &[&str], &str); 16] = [
     ("can_i", &[], ""),
     ("version", &[], ""),
 ];
+
+/// What a reconcile handler does with its children: server-side apply creates what is not there.
+const CHILDREN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
 /// The needs of an operator.
 pub(in crate::cli) struct Needs {
@@ -133,7 +136,17 @@ impl Needs {
 
     /// Adds what the operator does with the objects of a handler.
     fn add_handler(&mut self, survey: &Survey, handler: &Handler) {
-        let reason = format!("handler '{}' ({})", handler.id, handler.location);
+        let relation = handler.relation.as_ref();
+        let id = relation.map_or(&*handler.id, |it| {
+            it.reconciler.split_once('@').map_or(&*it.reconciler, |(id, _)| id)
+        });
+        let reason = format!("handler '{id}' ({})", handler.location);
+        if relation.is_some_and(|it| it.role == Role::Owned) {
+            for resource in survey.resources_of(handler) {
+                self.add(resource, "", CHILDREN, &reason);
+            }
+            return;
+        }
         let writes = match handler.kind.category() {
             Category::Changing | Category::Spawning => true,
             Category::Watching => mentions_patch(survey, handler),

@@ -18,7 +18,12 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::DaemonShared,
+    Base,
+    current_handlers::CurrentHandler,
+    daemon::Daemon,
+    driver::Driver,
+    level::{Level, LevelBase},
+    object::DaemonShared,
 };
 use crate::logic::{
     background::stopping::{self, StopReason},
@@ -113,7 +118,14 @@ impl Daemons {
         }
         members.spawned += 1;
         let key = members.spawned;
-        let daemon = Arc::new(Daemon::new(Arc::clone(base), Arc::clone(shared), current, key));
+        let bound = current.get();
+        let daemon = Arc::new_cyclic(|daemon| {
+            let level = bound.handler.is_reconciler().then(|| {
+                let of = LevelBase { services: &bound.services, metrics: &base.metrics };
+                Box::new(Level::new(daemon, &bound.handler, shared.live.get().header(), &of))
+            });
+            Daemon::new(Arc::clone(base), Arc::clone(shared), current, key, level)
+        });
         members.running.insert(key, Arc::clone(&daemon));
         if !std::mem::replace(&mut members.has_driver, true) {
             self.spawn_task(Driver::of(self).run());
@@ -179,6 +191,9 @@ impl Daemons {
         let member = self.lock().running.remove(&daemon.key);
         // Dropped after the lock is released.
         drop(member);
+        if let Some(level) = daemon.level() {
+            level.end(&daemon.bound().services);
+        }
         daemon.stopped.set(StopReason::Done);
         self.exits.notify_waiters();
     }

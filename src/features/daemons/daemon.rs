@@ -18,6 +18,7 @@ use tokio::{
 use super::{
     Base,
     current_handlers::{Bound, CurrentHandler},
+    level::Level,
     moment::Moment,
     object::DaemonShared,
     work::Stage,
@@ -51,6 +52,8 @@ pub struct Daemon {
     /// Whether the object has changed, and with it the times of the next calls.
     is_outdated: AtomicBool,
     stage: Mutex<Stage>,
+    /// Only of reconcile handlers.
+    level: Option<Box<Level>>,
 }
 
 impl Daemon {
@@ -60,6 +63,7 @@ impl Daemon {
         shared: Arc<DaemonShared>,
         current: Arc<CurrentHandler>,
         key: u64,
+        level: Option<Box<Level>>,
     ) -> Self {
         Daemon {
             base,
@@ -71,6 +75,7 @@ impl Daemon {
             is_queued: AtomicBool::default(),
             is_outdated: AtomicBool::default(),
             stage: Mutex::new(Stage::first()),
+            level,
         }
     }
 
@@ -94,9 +99,15 @@ impl Daemon {
         self.stopped.reasons().contains(StopReason::Done)
     }
 
+    /// Returns the state of a reconcile handler.
+    pub(super) fn level(&self) -> Option<&Level> {
+        self.level.as_deref()
+    }
+
     /// Returns whether the daemon has ended without being asked to: it must not start again for this object.
     pub(super) fn is_over(&self) -> bool {
-        self.stopped.reasons() == StopReasons::default().with(StopReason::Done)
+        let is_alone = self.stopped.reasons() == StopReasons::default().with(StopReason::Done);
+        is_alone || self.level().is_some_and(Level::is_finalized)
     }
 
     /// Returns whether the daemon was asked to stop and is still running.

@@ -8,9 +8,11 @@ mod all;
 mod current_handlers;
 mod daemon;
 mod driver;
+mod level;
 mod moment;
 mod object;
 mod patches;
+mod reconciling;
 mod runner;
 #[cfg(test)]
 mod tests;
@@ -26,9 +28,11 @@ pub use self::{
 use std::sync::Arc;
 
 use crate::call::{ObjectPacker, Scripts};
-use crate::logic::object::resource::Resource;
+use crate::features::indexes::Readiness;
+use crate::logic::{discovery::namespaces::NamespacePattern, object::resource::Resource};
 use crate::ports::{Clock, Cluster};
 use crate::settings::Settings;
+use crate::telemetry::Metrics;
 
 /// What all daemons and timers of one resource share.
 pub struct Base {
@@ -48,4 +52,10 @@ pub struct Base {
     pub daemons: Arc<Daemons>,
     /// Their handlers.
     pub handlers: Arc<CurrentHandlers>,
+    /// Tells whether the children of reconcile handlers are listed.
+    pub readiness: Readiness,
+    /// The namespaces that the operator serves; `None` is all of them.
+    pub namespaces: Option<Arc<[NamespacePattern]>>,
+    /// Counts the calls of reconcile handlers.
+    pub metrics: Metrics,
 }

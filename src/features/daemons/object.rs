@@ -102,7 +102,10 @@ impl ObjectDaemons {
             if let Some(shared) = &self.shared {
                 shared.changed.set(now);
             }
-            self.running.iter().for_each(Daemon::plan_again);
+            for daemon in &self.running {
+                daemon.plan_again();
+                daemon.request_call();
+            }
         }
     }
 
@@ -191,6 +194,10 @@ impl ObjectDaemons {
     /// Stops all daemons of an object that is deleted or no longer served, which has no further cycles for that.
     pub fn dismiss(self, base: &Arc<Base>, reason: StopReason) {
         for daemon in self.running.into_iter().filter(|it| !it.has_ended()) {
+            if let Some(level) = daemon.level() {
+                // The object is gone: there is nothing to hold any more.
+                level.finalized();
+            }
             base.daemons.stop_detached(daemon, reason, base);
         }
     }

@@ -97,6 +97,9 @@ impl Patches {
         let sent = patcher.apply(&object, &mut self.waiting, &mut received).await;
         if let Some(answer) = &received.object {
             runner.shared().live.note_own_version(order::number(answer));
+            if let Some(level) = runner.daemon.level() {
+                level.note_response(answer);
+            }
         }
         let sent = sent?;
         if sent.is_gone {

@@ -7,13 +7,15 @@ use tokio::time;
 use super::{
     Base,
     daemon::Daemon,
+    level::Level,
     object::DaemonShared,
     work::{Calling, Progress},
 };
 use crate::call::{
     BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause,
-    ObjectDetail, SharedPatch,
+    ObjectDetail, SharedPatch, Stopped,
 };
+use crate::features::reconcile::Next;
 use crate::handling::run::{self, Begun, Try};
 use crate::logic::{
     background::{
@@ -70,11 +72,14 @@ impl Runner {
         {
             return After::End;
         }
+        self.renew_schedule();
         if self.progress.schedule.is_none() && !self.begin().await {
             self.log_exit();
             return After::End;
         }
         loop {
+            self.renew_schedule();
+            self.lists_complete().await;
             let moment = self.moment();
             let Some(schedule) = &mut self.progress.schedule else { return After::End };
             match schedule.next(moment) {
@@ -90,13 +95,17 @@ impl Runner {
                 }
                 Step::Call(effort) => {
                     let attempt = self.attempt(effort);
-                    if let Ok(begun) = &attempt.begun {
+                    if let Ok(begun) = &attempt.begun
+                        && !self.has_no_function()
+                    {
                         let call = self.base().scripts.call(Arc::clone(&begun.invocation));
                         let deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
                         let calling = Box::new(Calling { attempt, call, deadline });
                         return After::Call(self.progress, calling);
                     }
-                    if !self.conclude(attempt, None).await {
+                    let is_begun = attempt.begun.is_ok();
+                    let nothing = is_begun.then_some(End::Returned(Ended::Returned(None)));
+                    if !self.conclude(attempt, nothing).await {
                         return After::End;
                     }
                 }
@@ -138,7 +147,7 @@ impl Runner {
         let now = self.base().clock.now();
         let bound = self.daemon.bound();
         let planned = Try {
-            handler: Arc::clone(&bound.handler),
+            handler: self.called(&bound.handler),
             retries: effort.retries,
             started: now.saturating_sub(effort.runtime).unwrap_or(now),
             cause: Cause::Object(self.cause(Arc::clone(&patch))),
@@ -162,10 +171,12 @@ impl Runner {
                 return false;
             }
         };
+        let mut next = Next::default();
         // Kept until the patch is sent.
         let (outcome, begun) = match attempt.begun {
             Ok(begun) => {
-                let outcome = self.attempts(&begun.invocation.services).end(&begun, ended);
+                let (outcome, requeue) = self.end_attempt(&begun, &attempt.patch, ended).await;
+                next = requeue;
                 (outcome, Some(begun))
             }
             Err(outcome) => (*outcome, None),
@@ -178,8 +189,11 @@ impl Runner {
         let now = self.now();
         if let Some(schedule) = &mut self.progress.schedule {
             schedule.ended(&outcome, now);
+            if let Some(pause) = next.requeue.filter(|_| outcome.error.is_none()) {
+                schedule.requeue(now.saturating_add(pause));
+            }
         }
-        true
+        self.conclude_level(&outcome)
     }
 
     /// Sends the changes of an attempt; returns `None` if the daemon was cancelled meanwhile.
@@ -270,8 +284,11 @@ impl Runner {
     }
 
     fn cause(&self, patch: SharedPatch) -> ObjectCause {
-        let stopped = self.daemon.stopped.clone();
-        let background = BackgroundCause { stopped, live: self.shared().live.clone() };
+        let is_finalizing = self.daemon.level().is_some_and(Level::is_finalizing);
+        // A function that finalizes is to run to its end.
+        let stopped = if is_finalizing { Stopped::default() } else { self.daemon.stopped.clone() };
+        let live = self.shared().live.clone();
+        let background = BackgroundCause { stopped, live, children: self.children() };
         ObjectCause {
             resource: Arc::clone(&self.base().resource),
             object: self.base().daemons.placeholder(),
@@ -301,7 +318,7 @@ impl Runner {
     }
 
     fn moment(&self) -> Moment {
-        let stopped = self.daemon.stopped.is_set();
+        let stopped = self.daemon.must_end();
         Moment { now: self.now(), changed: self.shared().changed(), stopped }
     }
 

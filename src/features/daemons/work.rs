@@ -155,8 +155,10 @@ impl Daemon {
     /// Returns whether the wait is over, and then removes the daemon from the schedule.
     fn unschedule_if_due(&self, due: Nanos) -> bool {
         let daemons = &self.base.daemons;
-        let is_due =
-            self.take_change() || self.stopped.is_set() || daemons.uptime() >= Duration::from(due);
+        let is_due = self.take_change()
+            || self.must_end()
+            || self.level().is_some_and(|it| it.call.is_requested())
+            || daemons.uptime() >= Duration::from(due);
         if is_due {
             daemons.unschedule(due, self.key);
         }

@@ -11,6 +11,7 @@ use futures::future;
 use jiff::Timestamp;
 
 use crate::call::{Cause, Logger, LoggerKind, Memo, ObjectCause};
+use crate::features::reconcile;
 use crate::handling::{
     asking::{Asker, FilterRetries},
     run::{Runner, Try},
@@ -21,7 +22,11 @@ use crate::logic::{
         filters::{Answers, Subject},
         selection::{self, Selection},
     },
-    handlers::{function::ScriptId, handler::Handler, outcome::Outcome},
+    handlers::{
+        function::ScriptId,
+        handler::Handler,
+        outcome::{LogLevel, Outcome},
+    },
 };
 
 /// Indexes one object.
@@ -58,6 +63,12 @@ impl Indexer<'_> {
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
         let mut contributions = undecided.iter().map(keep).collect::<BTreeMap<_, _>>();
         let now = self.runner.clock.now();
+        let (resource, object) = (&self.cause.resource, &self.cause.object);
+        let mut selected = selected;
+        selected.retain(|it| match reconcile::own_contribution(it, object, resource) {
+            Some(own) => contributions.insert(Arc::clone(&it.id), own).is_some_and(|_| false),
+            None => true,
+        });
         let due = selected.into_iter().filter(|it| failures.is_due(&it.id, now));
         let due = due.map(|it| {
             let effort = failures.effort(&it.id).unwrap_or((0, now));
@@ -74,14 +85,34 @@ impl Indexer<'_> {
             future::join_all(calls).await.into_iter().flatten()
         {
             failures.note(&handler.id, &outcome, started, self.runner.clock.now());
-            contributions.insert(Arc::clone(&handler.id), Contribution::of(outcome));
+            let contribution = self.contribution(&handler, outcome);
+            contributions.insert(Arc::clone(&handler.id), contribution);
         }
         let owner = Owner::of(self.cause.object.header());
         let wanted = |id: &Arc<str>| self.only.is_none_or(|it| it.contains(id));
         for index in self.runner.services.indexes.all().filter(|it| wanted(it.id())) {
             let contribution = contributions.remove(index.id());
-            index.apply(&owner, contribution.unwrap_or(Contribution::Remove));
+            let contribution = contribution.unwrap_or(Contribution::Remove);
+            let related =
+                self.handlers.iter().find(|it| it.relation.is_some() && it.id == *index.id());
+            match related {
+                Some(handler) => {
+                    reconcile::apply(self.runner.services, handler, &owner, contribution);
+                }
+                None => index.apply(&owner, contribution),
+            }
         }
+    }
+
+    fn contribution(&self, handler: &Handler, outcome: Outcome) -> Contribution {
+        if handler.relation.is_none() {
+            return Contribution::of(outcome);
+        }
+        let mapped = reconcile::mapped_contribution(outcome, &self.cause.object);
+        mapped.unwrap_or_else(|problem| {
+            self.logger.log(LogLevel::Error, &format!("{handler}: {problem}"));
+            Contribution::Remove
+        })
     }
 
     async fn sort(&self, retries: FilterRetries<'_>) -> Selection {

@@ -160,6 +160,11 @@ impl Readiness {
         self.0.borrow().pending.values().map(Pending::to_text).collect()
     }
 
+    /// Returns whether any stream that fills these indexes has not been indexed completely.
+    pub fn lacks(&self, indexes: &Ids) -> bool {
+        self.0.borrow().pending.values().any(|it| it.is_used_by(Some(indexes)))
+    }
+
     /// Waits until nothing is missing.
     pub async fn settled(&self) {
         let mut receiver = self.0.subscribe();

@@ -92,7 +92,12 @@ impl fmt::Display for Changes {
         let parts =
             [("added", &self.added), ("changed", &self.changed), ("removed", &self.removed)];
         let mut separator = "";
-        for (verb, handlers) in parts.into_iter().filter(|(_, it)| !it.is_empty()) {
+        for (verb, handlers) in parts {
+            // Those of a reconcile handler change with it.
+            let handlers: Vec<_> = handlers.iter().filter(|it| it.relation.is_none()).collect();
+            if handlers.is_empty() {
+                continue;
+            }
             write!(f, "{separator}{verb} ")?;
             for (index, handler) in handlers.iter().enumerate() {
                 let comma = if index == 0 { "" } else { ", " };

@@ -39,6 +39,8 @@ pub enum Kind {
     Daemon,
     /// `timer`
     Timer,
+    /// `reconcile`
+    Reconcile,
     /// `on_startup`
     Startup,
     /// `on_cleanup`
@@ -197,6 +199,65 @@ pub struct Conversion {
     pub to: String,
 }
 
+/// The options of `kopf.reconcile`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reconcile {
+    /// The kinds of the children.
+    pub owns: Vec<Named>,
+    /// Other kinds whose changes wake the object.
+    pub watches: Vec<Watched>,
+    /// The maximum pause between two calls.
+    pub resync: Option<Duration>,
+    /// Called when the object is deleted; holds the deletion until it has succeeded.
+    pub finalize: Option<Function>,
+    /// The object has the finalizer even without `finalize`.
+    pub finalizer: bool,
+    /// Earlier ids of the handler, whose children it takes over.
+    pub formerly: Vec<String>,
+}
+
+/// A kind, as the script names it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// The text of the selector.
+    pub text: String,
+    /// The selector.
+    pub selector: Selector,
+}
+
+/// A watched kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Watched {
+    /// The kind.
+    pub kind: Named,
+    /// Returns the names of the objects to wake; `None` wakes all of them.
+    pub map: Option<Function>,
+}
+
+/// What a derived index handler is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relation {
+    /// The reconcile handler, by [`Handler::reconciler_key`].
+    pub reconciler: Arc<str>,
+    /// The label values of its children: the present one, then the earlier ones.
+    pub labels: Arc<[String]>,
+    /// How the objects are related to the parents.
+    pub role: Role,
+}
+
+/// How objects are related to those that a reconcile handler is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Children, by their labels.
+    Owned,
+    /// The function of the handler returns the names of the related objects.
+    Mapped,
+    /// Related to every object.
+    All,
+    /// Parents of the objects of an event handler, by their uid.
+    Parent,
+}
+
 /// The times of calls.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Times {
@@ -244,6 +305,12 @@ pub struct Handler {
     pub background: Background,
     /// Options of admission handlers.
     pub admission: Admission,
+    /// Options of `kopf.reconcile`.
+    pub reconcile: Option<Arc<Reconcile>>,
+    /// `on_event`: the kind of the owner that objects must have.
+    pub parent: Option<Named>,
+    /// Index handlers that belong to a reconcile handler: which one, and how.
+    pub relation: Option<Relation>,
     /// The location of the declaration, `file:line`; for messages only.
     pub location: Arc<str>,
     /// A fingerprint of the code of its function and of everything that the code refers to. Equal in two generations if none of it
@@ -294,6 +361,7 @@ impl Kind {
             Kind::Index => "index",
             Kind::Daemon => "daemon",
             Kind::Timer => "timer",
+            Kind::Reconcile => "reconcile",
             Kind::Startup => "on_startup",
             Kind::Cleanup => "on_cleanup",
             Kind::Login => "on_login",
@@ -321,7 +389,7 @@ impl Kind {
             }
             Kind::Event => Category::Watching,
             Kind::Index => Category::Indexing,
-            Kind::Daemon | Kind::Timer => Category::Spawning,
+            Kind::Daemon | Kind::Timer | Kind::Reconcile => Category::Spawning,
             Kind::Startup
             | Kind::Cleanup
             | Kind::Login
@@ -431,6 +499,7 @@ impl Handler {
         let is_spawned = matches!(self.kind, Kind::Daemon | Kind::Timer);
         (is_spawned && !self.background.without_finalizer)
             || (self.kind == Kind::Delete && !self.optional)
+            || self.finalizes()
     }
 }
 
@@ -463,6 +532,7 @@ impl fmt::Display for Handler {
             Category::Admission => "Webhook",
             Category::Conversion => "Converter",
             Category::Spawning if self.kind == Kind::Timer => "Timer",
+            Category::Spawning if self.kind == Kind::Reconcile => "Reconciler",
             Category::Spawning => "Daemon",
             Category::Watching | Category::Changing => "Handler",
         };

@@ -10,4 +10,6 @@ pub mod lifecycle;
 pub mod outcome;
 mod owner;
 pub mod progress;
+pub mod reconcile;
+mod relations;
 pub mod selector;

@@ -185,7 +185,9 @@ pub fn after(
     default_backoff: Duration,
 ) -> (Outcome, LogLine) {
     let succeeded = |outcome| {
-        let line = line(LogLevel::Info, format!("{handler} succeeded."));
+        // Reconcile handlers are called for each change of each child.
+        let level = if handler.is_reconciler() { LogLevel::Debug } else { LogLevel::Info };
+        let line = line(level, format!("{handler} succeeded."));
         (Outcome { last: true, ..outcome }, line)
     };
     let Raised { kind, message, .. } = match ended {

@@ -36,6 +36,11 @@ impl Handler {
         if let Some(InitialDelay::Computed(function)) = &mut self.background.initial_delay {
             change(function);
         }
+        if let Some(options) = &mut self.reconcile {
+            let options = Arc::make_mut(options);
+            options.finalize.iter_mut().for_each(&mut *change);
+            options.watches.iter_mut().filter_map(|it| it.map.as_mut()).for_each(&mut *change);
+        }
     }
 }
 

@@ -61,6 +61,9 @@ impl Contexts<'_> {
         }
         let background = self.background(target, before, &settings);
         background.handlers.renew(&handlers.spawning, services);
+        for handler in handlers.indexing.iter().filter(|it| it.relation.is_some()) {
+            services.reconcilers.learn(&handler.id, &target.0);
+        }
         let gate = match before {
             Some(before) if !generation::has_new(&before.handlers, &handlers) => {
                 before.gate.clone()
@@ -119,6 +122,9 @@ impl Contexts<'_> {
             clock: operator.steady,
             daemons: Arc::clone(&shared.daemons),
             handlers: before.map(|it| Arc::clone(&it.handlers)).unwrap_or_default(),
+            readiness: shared.readiness.clone(),
+            namespaces: shared.namespaces.clone(),
+            metrics: operator.health.metrics().clone(),
         })
     }
 

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{Current, Memo, Scripts};
 use crate::features::{daemons, indexes::Readiness, leadership::Leadership};
+use crate::logic::discovery::namespaces::NamespacePattern;
 use crate::ports::{Clock, Cluster, Pauses};
 use crate::reactor::object::{change::Rate, memory::Memories};
 use crate::settings::Settings;
@@ -23,6 +24,8 @@ pub(in crate::reactor) struct Shared<'a> {
     pub(in crate::reactor) leadership: Leadership,
     pub(in crate::reactor) readiness: Readiness,
     pub(in crate::reactor) daemons: Arc<daemons::Daemons>,
+    /// The namespaces to serve; `None` is all of them.
+    pub(in crate::reactor) namespaces: Option<Arc<[NamespacePattern]>>,
 }
 
 /// The part of the health report for the end of the operator.

@@ -19,7 +19,7 @@ use super::{
     undecided::{FilterContext, Handled, Wait},
 };
 use crate::call::{ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
-use crate::features::indexes::Indexer;
+use crate::features::{indexes::Indexer, reconcile};
 use crate::handling::patching::PatchError;
 use crate::logic::{
     background::indexing::Owner,
@@ -257,7 +257,8 @@ impl Cycle<'_> {
     /// Leaves an object alone that cannot be read: its handlers would see an empty one. The next version brings it back.
     fn pass_over(&mut self, problem: &Unreadable) {
         let header = self.event.object.header();
-        self.serving.services.indexes.remove(&Owner::of(header));
+        let serving = self.serving;
+        reconcile::remove(&serving.services, &serving.handlers.indexing, &Owner::of(header));
         self.serving.hold.indexed(header);
         self.calls.indexed();
         self.queue.show(self.calls.version);
@@ -304,7 +305,7 @@ impl Cycle<'_> {
         };
         let header = self.event.object.header();
         if self.event.event_type == Some(EventType::Deleted) {
-            serving.services.indexes.remove(&Owner::of(header));
+            reconcile::remove(&serving.services, &serving.handlers.indexing, &Owner::of(header));
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
             let news = self.event.new_handlers.as_ref().map(|it| &it.indexes);

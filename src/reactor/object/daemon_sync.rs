@@ -64,12 +64,7 @@ impl SyncDaemons<'_> {
         }
         let Selection { selected: wanted, undecided } =
             if self.is_suspended() { Selection::default() } else { self.sort().await };
-        let holds = |all: &[Arc<Handler>]| all.iter().any(|it| it.requires_finalizer());
-        let required = match (holds(&wanted), holds(&undecided)) {
-            (true, _) => Certainty::Yes,
-            (false, true) => Certainty::Unknown,
-            (false, false) => Certainty::No,
-        };
+        let required = is_required(&wanted, &undecided);
         // Daemons and timers of a deleted object were stopped before.
         if self.event_type == Some(EventType::Deleted) {
             return DaemonSync::new(required);
@@ -79,7 +74,12 @@ impl SyncDaemons<'_> {
             .memory
             .background
             .get_or_insert_with(|| Box::new(daemons::ObjectDaemons::new(base)));
-        let is_timed = self.serving.handlers.spawning.iter().any(|it| it.follows_changes());
+        let is_timed = self
+            .serving
+            .handlers
+            .spawning
+            .iter()
+            .any(|it| it.follows_changes() || it.is_reconciler());
         if is_timed {
             let persistence = &self.serving.settings.persistence;
             let extra = &self.serving.handlers.extra_fields;
@@ -89,6 +89,10 @@ impl SyncDaemons<'_> {
         let is_wanted = |it: &Handler| wanted.iter().any(|wanted| wanted.id == it.id);
         let is_ending = self.object.header().deletion_timestamp.is_some();
         let delays = if is_ending {
+            if !self.serving.pauses.is_paused() {
+                let host = daemons::SpawnContext { object: self.object, memo: self.memo };
+                finalize(background, &wanted, (base, host)).await;
+            }
             background.stop(StopReason::ResourceDeleted, |_| true, base).await
         } else {
             // Edited daemons and timers stop; those that stop at once can start again below.
@@ -142,6 +146,7 @@ impl SyncDaemons<'_> {
         let detail = ObjectDetail::Background(BackgroundCause {
             stopped: Stopped::default(),
             live: LiveObject::new(Arc::clone(self.object)),
+            children: None,
         });
         let cause = ObjectCause {
             resource: Arc::clone(&self.serving.resource),
@@ -158,5 +163,41 @@ impl SyncDaemons<'_> {
         let mut answers = self.filters.answers();
         let retries = self.filters.retries(self.serving, undecided);
         asker.decide_without_failures(&mut answers, retries, decision).await
+    }
+}
+
+/// Returns whether daemons or timers must see the end of the object.
+fn is_required(wanted: &[Arc<Handler>], undecided: &[Arc<Handler>]) -> Certainty {
+    let needs = |all: &[Arc<Handler>]| all.iter().any(|it| it.requires_finalizer());
+    match (needs(wanted), needs(undecided)) {
+        (true, _) => Certainty::Yes,
+        (false, true) => Certainty::Unknown,
+        (false, false) => Certainty::No,
+    }
+}
+
+/// Starts the reconcile handlers that hold the deletion of the object and do not run, in their present form: they finalize it.
+async fn finalize(
+    background: &mut daemons::ObjectDaemons,
+    wanted: &[Arc<Handler>],
+    (base, host): (&Arc<daemons::Base>, daemons::SpawnContext<'_>),
+) {
+    let finalizer = &base.settings.persistence.finalizer;
+    let is_held = host.object.header().finalizers.contains(finalizer);
+    let finalizing: Vec<_> = wanted.iter().filter(|it| is_held && it.finalizes()).collect();
+    if finalizing.is_empty() {
+        return;
+    }
+    // An edited function takes the place of the one that is retried.
+    let is_outdated = |it: &daemons::Daemon| !it.is_current() && it.handler().finalizes();
+    let delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
+    background.reap();
+    if !delays.is_empty() {
+        return;
+    }
+    for handler in finalizing {
+        if !background.is_over(handler) {
+            background.spawn(base, handler, host);
+        }
     }
 }

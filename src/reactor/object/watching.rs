@@ -56,6 +56,9 @@ impl Cycle<'_> {
                 (all.iter().filter(is_new).cloned().collect(), None)
             }
         };
+        let (services, object) = (&serving.services, &self.event.object);
+        let mut handlers = handlers;
+        handlers.retain(|it| it.parent.is_none() || services.parent_uid(it, object).is_some());
         if handlers.is_empty() {
             return;
         }

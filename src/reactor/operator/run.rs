@@ -8,7 +8,9 @@ use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::{poster::Poster, probing::Probing, replicas::Replicas, serve::Serve};
-use crate::call::{CallServices, Current, EventQueue, Indexes, LiveGeneration, Locks, Memo};
+use crate::call::{
+    CallServices, Current, EventQueue, Indexes, LiveGeneration, Locks, Memo, Reconcilers,
+};
 use crate::features::probes::{CountedScripts, Endpoint};
 use crate::handling::{
     activities::{self, Activity, RepeatedActivity},
@@ -103,6 +105,7 @@ impl OperatorContext {
             kube: Kube::default(),
             leadership: Leadership::new(clock),
             locks: Locks::default(),
+            reconcilers: Reconcilers::default(),
             failures: health.metrics().failures.clone(),
         };
         let generation =

@@ -97,6 +97,10 @@ impl Serve<'_> {
             leadership: replicas.leadership(),
             readiness: Readiness::new(registry.has_indexes()),
             daemons: Arc::clone(&daemons),
+            namespaces: match scope {
+                Scope::Cluster => None,
+                Scope::Namespaces(patterns) => Some(patterns.clone().into()),
+            },
         };
         let mut admission = Admission::new(self.webhooks.clone(), self.identity.clone());
         let prepared = admission.prepare(registry, self.operator, (&self.settings, &shared));

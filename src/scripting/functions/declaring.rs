@@ -186,16 +186,21 @@ impl Reader {
                     let part = self.part(&format!("{name}.{key}"), value, depth + 1)?;
                     map.push((key.to_owned(), part));
                 }
-                None if shape == Nested::List => list.push(self.part(name, value, depth + 1)?),
-                None => return Err(format!("{name}: the keys must be strings").into()),
+                None => list.push(self.part(name, value, depth + 1)?),
             }
             Ok(())
         })?;
-        if shape == Nested::List {
-            return Ok(Part::List(list));
-        }
         map.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Part::Map(map))
+        match (list.is_empty(), map.is_empty()) {
+            (true, false) => Ok(Part::Map(map)),
+            (true, true) if shape != Nested::List => Ok(Part::Map(map)),
+            (_, true) => Ok(Part::List(list)),
+            // `{ "configmaps", map = f }` in Lua is `["configmaps", #{ map: f }]` in Rhai.
+            (false, false) => {
+                list.push(Part::Map(map));
+                Ok(Part::List(list))
+            }
+        }
     }
 }
 

@@ -98,6 +98,12 @@ pub(crate) const DECLARING: &[Declaring] = &[
         "Calls a function periodically for each object; the option `interval` is the pause between the calls.",
     ),
     declaring(
+        "reconcile",
+        "reconcile",
+        Some(Kind::Reconcile),
+        "Calls a function with the present state of an object, whenever the object, one of its children or a watched object changes. The function returns the children that must exist; they are applied, repaired and deleted accordingly.",
+    ),
+    declaring(
         "index",
         "index",
         Some(Kind::Index),

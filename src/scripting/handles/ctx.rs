@@ -49,7 +49,10 @@ pub(crate) fn known(name: &str) -> Cow<'static, str> {
 
 /// Returns the error of reading a field that no `ctx` has; `None` if there is such a field, be it in other handlers.
 pub(crate) fn unknown(invocation: &Invocation, name: &str) -> Option<String> {
-    let indexes = || invocation.services.indexes.all().map(Index::id);
+    let indexes = || {
+        let seen = invocation.services.indexes.all().filter(|it| !it.is_hidden());
+        seen.map(Index::id)
+    };
     if names().any(|it| it == name) || indexes().any(|it| **it == *name) {
         return None;
     }
@@ -71,7 +74,7 @@ pub(crate) fn is_live(name: &str) -> bool {
 /// The kwarg of this name for this call.
 pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -> Kwarg {
     // The ids of indexes are names of the script, so they come before ours.
-    if let Some(index) = invocation.services.indexes.get(name) {
+    if let Some(index) = invocation.services.indexes.get(name).filter(|it| !it.is_hidden()) {
         return Kwarg::Handle(index.clone().into());
     }
     match name {
@@ -113,6 +116,10 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
             let versions = invocation.handler.admission.conversion.as_ref();
             let version = versions.map(|it| if name == "from" { &it.from } else { &it.to });
             of(version.map(|it| it.clone().into()))
+        }
+        Cause::Object(cause) if name == "parent" => {
+            let parent = invocation.services.parent(&invocation.handler, &cause.object);
+            parent.map_or(Kwarg::Absent, |it| Kwarg::Tree(Arc::new(it)))
         }
         Cause::Object(cause) => of_object(cause, name),
     }
@@ -165,6 +172,9 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
         (ObjectDetail::Change(change), "diff") => Kwarg::Tree(Arc::new(listed(&change.diff))),
         (ObjectDetail::Background(background), "stopped") => {
             Kwarg::Handle(background.stopped.clone().into())
+        }
+        (ObjectDetail::Background(background), "children") => {
+            background.children.clone().map_or(Kwarg::Absent, Kwarg::Tree)
         }
         (ObjectDetail::Admission(admission), name) => of_admission(admission, name),
         (

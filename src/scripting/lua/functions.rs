@@ -325,7 +325,15 @@ impl Argument for LuaPassed<'_> {
         };
         let walked = if self.inside() == Some(Nested::List) {
             let mut items = table.sequence_values::<LuaValue>();
-            items.try_for_each(|it| one(&LuaValue::Nil, &it?))
+            let listed = items.try_for_each(|it| one(&LuaValue::Nil, &it?));
+            // A list may have fields, too: `{ "configmaps", map = f }`.
+            listed.and_then(|()| {
+                table.for_each(
+                    |key: LuaValue, value: LuaValue| {
+                        if key.is_string() { one(&key, &value) } else { Ok(()) }
+                    },
+                )
+            })
         } else {
             table.for_each(|key: LuaValue, value: LuaValue| one(&key, &value))
         };

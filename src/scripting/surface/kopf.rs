@@ -259,7 +259,7 @@ fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
             "AdmissionCtx" => Ty::Either(&[Ty::Function(&OF_REQUEST), Ty::Class("Condition")]),
             _ => Ty::Either(&[Ty::Function(&OF_OBJECT), Ty::Class("Condition")]),
         },
-        Takes::Path => Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)]),
+        Takes::Path | Takes::Kinds | Takes::Texts => Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)]),
         Takes::Delay => Ty::Either(&[Ty::Duration, Ty::Function(&DELAYING)]),
         Takes::Times => Ty::Either(&[Ty::Text, Ty::Function(&TIMES)]),
         Takes::Missed => Ty::Words(&["skip", "once"]),
@@ -267,6 +267,8 @@ fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
         Takes::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
         Takes::Conditions => Ty::ListOf(&Ty::Map),
         Takes::Labels => Ty::Map,
+        Takes::Watches => Ty::Either(&[Ty::Text, Ty::List]),
+        Takes::Call => Ty::Function(&FINALIZING),
         Takes::MatchPolicy => Ty::Words(&["Exact", "Equivalent"]),
     };
     Parameter { name: spec.name, ty, required: false, doc: spec.doc }
@@ -280,6 +282,8 @@ const OF_REQUEST: Callback =
     Callback { parameters: &[("ctx", Ty::Class("AdmissionCtx"))], returns: Ty::Any };
 const OF_OBJECT: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Any };
+const FINALIZING: Callback =
+    Callback { parameters: &[("ctx", Ty::Class("BackgroundCtx"))], returns: Ty::Nothing };
 const TIMES: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Text };
 const DELAYING: Callback =

@@ -35,6 +35,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe", "tunnel", "test"]), &[Activity], "The activity that is running."),
     kwarg("annotations", Ty::Map, OBJECTS, "The annotations of the object; an empty map if it has none. Read-only."),
     kwarg("body", Ty::Object, OBJECTS, "The whole object. Read-only: change it through `ctx.patch`."),
+    kwarg("children", Ty::Maybe(&Ty::Map), &[Spawning], "In `kopf.reconcile`: the existing children, by the plural of their kind and by name: `ctx.children.deployments[ctx.name]`. Those in another namespace than the parent: `[\"NAMESPACE/NAME\"]`. Read-only."),
     kwarg("conditions", Ty::Class("Conditions"), OBJECTS, "The conditions in the status of the object, following the conventions of Kubernetes: `ctx.conditions:set(\"Ready\", true, \"Deployed\", \"3/3 pods\")`."),
     kwarg("diff", Ty::ListOf(&Ty::Class("DiffItem")), COMPARING, "The changes since the object was last handled, as a list. With the option `field`, only the changes of that field. In admission handlers: the changes of the request."),
     kwarg("dryrun", Ty::Boolean, &[Admission], "Whether the request is a dry run, so that nothing will be stored."),
@@ -54,6 +55,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("operation", Ty::Words(&["CREATE", "UPDATE", "DELETE", "CONNECT"]), &[Admission], "What the request does."),
     kwarg("options", Ty::Maybe(&Ty::Map), &[Admission], "The options of the request, such as `propagationPolicy` of a deletion."),
     kwarg("param", Ty::Any, EVERY, "The value of the option `param` of the declaration."),
+    kwarg("parent", Ty::Maybe(&Ty::Object), &[Watching], "With the option `parent`: the owner of the object; nil if it is gone. Read-only."),
     kwarg("patch", Ty::Class("Patch"), OBJECTS, "Changes of the object, which are sent when the handlers of this round have finished."),
     kwarg("reason", Ty::Words(&["create", "update", "delete", "resume"]), &[Changing], "The cause of the call: what happened to the object."),
     kwarg("resource", Ty::Class("Resource"), OBJECTS, "The description of the object's resource by the server."),
@@ -88,7 +90,10 @@ const CLASSES: &[(Category, &str)] = &[
         "The argument of change handlers: `on_create`, `on_update`, `on_delete`, `on_resume`, `on_field`, and sub-handlers.",
     ),
     (Watching, "The argument of `on_event` handlers."),
-    (Spawning, "The argument of daemons and timers. The parts of the object are always current."),
+    (
+        Spawning,
+        "The argument of daemons, timers and `kopf.reconcile`. The parts of the object are always current.",
+    ),
     (Indexing, "The argument of the functions of `kopf.index`."),
     (Admission, "The argument of `on_validate` and `on_mutate` handlers."),
     (

@@ -24,6 +24,7 @@ mod odd_objects;
 pub(crate) mod operator;
 mod peering;
 mod posting;
+mod reconcile;
 mod refused;
 mod reload;
 mod schedules;

@@ -68,7 +68,8 @@ async fn what_waits_takes_little() {
     let timed = kept(&[Kind::Timer]).await - seen;
     assert!(timed <= 768, "an object with a timer that rests: {timed} bytes more");
     let both = kept(&[Kind::Daemon, Kind::Timer]).await - seen - timed;
-    assert!(both <= 800, "a daemon that waits beside it: {both} bytes more");
+    // A call of a reconcile handler has its children: one pointer in each call.
+    assert!(both <= 816, "a daemon that waits beside it: {both} bytes more");
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,6 +76,7 @@ scenarios! {
     posting_loggers
     reading
     readonly
+    reconcile
     recreated
     refused
     reloads

@@ -100,6 +100,19 @@ impl Table {
         self.stores.get(key).map(Store::values)
     }
 
+    /// Returns the values that an object has contributed, with their keys.
+    pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Arc<Value>)> {
+        let places = self.owners.get(owner).or_else(|| self.retired.get(owner));
+        let value = |(key, place): &(Key, Place)| {
+            let value = match &self.stores.get(key)?.content {
+                Content::One(_, value) => value,
+                Content::Many(values) => values.get(place)?,
+            };
+            Some((key.clone(), Arc::clone(value)))
+        };
+        places.into_iter().flatten().filter_map(value).collect()
+    }
+
     /// Returns the values under all keys, in the order of the keys.
     pub fn values(&self) -> Values {
         let all = || {

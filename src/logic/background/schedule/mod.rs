@@ -60,20 +60,18 @@ pub struct Moment {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     state: State,
-    /// When the current series of attempts began, and how many attempts it has had.
-    series: Option<Series>,
+    /// When the current series of attempts began.
+    series: Option<Nanos>,
+    /// How many attempts it has had. Beside the flags, this takes no memory of its own.
+    retries: u32,
     /// Daemons have neither an interval nor an idle time.
     interval: Option<Nanos>,
     sharp: bool,
     idle: Option<Nanos>,
     /// Its calls have the times of a cron expression.
     is_planned: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Series {
-    started: Nanos,
-    retries: u64,
+    /// Events request its calls.
+    is_level: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +90,8 @@ enum State {
     Planning,
     /// Sleeps until `until`: its time if `is_slot`, otherwise a moment to determine it again. So does a change after `since`.
     Planned { since: Nanos, until: Nanos, is_slot: bool },
+    /// Reconcile handlers: rests until `until` after the call at `called`, unless something requests a call.
+    Idle { called: Nanos, until: Nanos },
     /// Has ended.
     Done,
 }
@@ -101,6 +101,10 @@ impl Schedule {
     pub fn new(handler: &Handler, initial_delay: Option<Duration>, now: Duration) -> Self {
         let options = match handler.kind {
             Kind::Timer => handler.background.clone(),
+            Kind::Reconcile => {
+                let resync = handler.reconcile.as_ref().and_then(|it| it.resync);
+                Background { interval: resync, ..Background::default() }
+            }
             Kind::Create
             | Kind::Update
             | Kind::Delete
@@ -125,10 +129,12 @@ impl Schedule {
         Schedule {
             state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default()).into()),
             series: None,
+            retries: 0,
             interval: options.interval.map(Nanos::from),
             sharp: options.sharp,
             idle: options.idle.map(Nanos::from),
             is_planned: options.times.is_some(),
+            is_level: handler.is_reconciler(),
         }
     }
 
@@ -144,6 +150,7 @@ impl Schedule {
             | State::Resting(until)
             | State::Watching { until, .. }
             | State::Planned { until, .. }
+            | State::Idle { until, .. }
                 if now < Duration::from(until) =>
             {
                 Step::Sleep(Duration::from(until).saturating_sub(now))
@@ -157,6 +164,7 @@ impl Schedule {
             | State::Resting(_)
             | State::Watching { .. }
             | State::Planned { .. }
+            | State::Idle { .. }
             | State::Ready => self.begin(now, changed),
             // The shell asked without reporting the call: it must not run twice at once.
             State::Calling(_) | State::Done => Step::Exit { forever: true },
@@ -179,15 +187,15 @@ impl Schedule {
 
     /// A series lasts from the first attempt to success or failure, including the wait for an idle object.
     fn begin(&mut self, now: Duration, changed: Duration) -> Step {
-        let series = *self.series.get_or_insert(Series { started: now.into(), retries: 0 });
+        let started = *self.series.get_or_insert(now.into());
         self.state = State::Ready;
         let quiet = self.idle.map(|idle| changed.saturating_add(idle.into()));
         if let Some(quiet) = quiet.filter(|quiet| now < *quiet) {
             return Step::Sleep(quiet.saturating_sub(now));
         }
         self.state = State::Calling(now.into());
-        let runtime = now.saturating_sub(series.started.into());
-        Step::Call(Effort { retries: series.retries, runtime })
+        let runtime = now.saturating_sub(started.into());
+        Step::Call(Effort { retries: self.retries.into(), runtime })
     }
 
     fn watch(&mut self, called: Nanos, now: Duration) -> Step {
@@ -196,24 +204,69 @@ impl Schedule {
         Step::Sleep(period)
     }
 
+    /// Makes a reconcile handler due: something has changed that its function looks at. This also ends the pause after an error.
+    pub fn wake(&mut self, now: Duration) {
+        self.state = match self.state {
+            State::Idle { called, .. } => {
+                let earliest = Duration::from(called).saturating_add(PAUSE_MIN);
+                State::Idle { called, until: now.max(earliest).into() }
+            }
+            State::Resting(until) => {
+                let until = Duration::from(until).min(now.saturating_add(PAUSE_MIN));
+                State::Resting(until.into())
+            }
+            other @ (State::Delayed(_)
+            | State::Ready
+            | State::Calling(_)
+            | State::Watching { .. }
+            | State::Planning
+            | State::Planned { .. }
+            | State::Done) => other,
+        };
+    }
+
+    /// Forgets earlier failures: the object has changed.
+    pub fn renew(&mut self) {
+        if matches!(self.state, State::Idle { .. } | State::Resting(_)) {
+            (self.series, self.retries) = (None, 0);
+        }
+    }
+
+    /// Makes a reconcile handler due at this moment at the latest.
+    pub fn requeue(&mut self, at: Duration) {
+        if let State::Idle { called, until } = self.state {
+            self.state = State::Idle { called, until: Duration::from(until).min(at).into() };
+        }
+    }
+
+    /// Calls a reconcile handler at this moment at the earliest.
+    pub fn wait_until(&mut self, moment: Duration) {
+        if let State::Idle { called, until } = self.state {
+            self.state = State::Idle { called, until: Duration::from(until).max(moment).into() };
+        }
+    }
+
     /// Handles the end of a call. For timers, permanent failures are like successes: the next interval starts anew.
     pub fn ended(&mut self, outcome: &Outcome, now: Duration) {
         let State::Calling(called) = self.state else { return };
         let earliest = Duration::from(called).saturating_add(PAUSE_MIN);
         if !outcome.last {
             let mut due = now.saturating_add(outcome.delay.unwrap_or_default());
-            if let Some(series) = &mut self.series {
-                series.retries = series.retries.saturating_add(1);
-                if series.retries > 1 {
-                    due = due.max(earliest);
-                }
+            self.retries = self.retries.saturating_add(1);
+            if self.retries > 1 {
+                due = due.max(earliest);
             }
             self.state = State::Resting(due.into());
             return;
         }
-        self.series = None;
+        (self.series, self.retries) = (None, 0);
         if self.is_planned {
             self.state = State::Planning;
+            return;
+        }
+        if self.is_level {
+            let until = self.interval.map_or(Duration::MAX, |it| now.saturating_add(it.into()));
+            self.state = State::Idle { called, until: until.into() };
             return;
         }
         self.state = match (self.interval, self.idle) {

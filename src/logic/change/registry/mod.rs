@@ -59,7 +59,13 @@ impl Registry {
         if let Some(duplicate) = Registry::duplicates(&handlers).next() {
             return Err(duplicate);
         }
-        Ok(Registry { handlers: handlers.into_iter().map(Arc::new).collect() })
+        let with_relations = |it: Handler| {
+            let relations = it.relations();
+            [it].into_iter().chain(relations)
+        };
+        Ok(Registry {
+            handlers: handlers.into_iter().flat_map(with_relations).map(Arc::new).collect(),
+        })
     }
 
     /// Returns the duplicate ids, each with the locations of both declarations.

@@ -6,6 +6,7 @@
 mod argument;
 mod execution;
 mod options;
+mod reconcile;
 mod schedules;
 #[cfg(test)]
 mod tests;
@@ -222,6 +223,11 @@ fn assemble(
             reinvocation: options.flag("reinvocation")?,
             conversion: (kind == Kind::Convert).then(|| conversion(options)).transpose()?,
         },
+        reconcile: (kind == Kind::Reconcile)
+            .then(|| reconcile::read(options).map(Arc::new))
+            .transpose()?,
+        parent: reconcile::parent(options)?,
+        relation: None,
         location: location.into(),
         code: 0,
         parts: Parts::default(),

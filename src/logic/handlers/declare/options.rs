@@ -53,6 +53,14 @@ pub enum Takes {
     Labels,
     /// A match policy of webhooks.
     MatchPolicy,
+    /// A list of resources, or one.
+    Kinds,
+    /// A list of resources, each with an optional function that maps its objects to names.
+    Watches,
+    /// A function of `ctx`, called as the handler is.
+    Call,
+    /// A string, or a list of strings.
+    Texts,
 }
 
 /// The declarations that have an option.
@@ -78,12 +86,14 @@ const ADMISSION: Scope = Scope::Only(&[Kind::Validate, Kind::Mutate]);
 const CONVERT: Scope = Scope::Only(&[Kind::Convert]);
 const COMPARING: Scope = Scope::Only(&[Kind::Update, Kind::Field, Kind::Sub]);
 const DAEMON: Scope = Scope::Only(&[Kind::Daemon]);
-const DELAYED: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Every]);
+const DELAYED: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Every, Kind::Reconcile]);
 const SHARP: Scope = Scope::Only(&[Kind::Timer, Kind::Every]);
-const SPAWNING: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer]);
+const HELD: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer, Kind::Reconcile]);
 const ZONED: Scope = Scope::Only(&[Kind::Timer, Kind::Cron]);
 const CRON: Scope = Scope::Only(&[Kind::Cron]);
 const TIMER: Scope = Scope::Only(&[Kind::Timer]);
+const EVENT: Scope = Scope::Only(&[Kind::Event]);
+const RECONCILE: Scope = Scope::Only(&[Kind::Reconcile]);
 
 const fn option(name: &'static str, takes: Takes, scope: Scope, doc: &'static str) -> OptionSpec {
     OptionSpec { name, takes, doc, scope }
@@ -114,8 +124,15 @@ const OPTIONS: &[OptionSpec] = &[
     option("sharp", Takes::Boolean, SHARP, "Measure the interval from the start of the last call."),
     option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
     option("schedule", Takes::Times, TIMER, "Call at the times of a cron expression, instead of an interval: a string, or a function of `ctx` that returns one, such as a field of the object."),
-    option("finalizer", Takes::Boolean, SPAWNING, "Whether the object gets a finalizer that holds its deletion until this has stopped; default: true. If false, it is stopped as soon as the deletion is noticed."),
+    option("finalizer", Takes::Boolean, HELD, "Whether the object gets a finalizer that holds its deletion. Daemons and timers: until this has stopped; default: true; if false, it is stopped as soon as the deletion is noticed. Reconcile handlers: even without `finalize`, to delete children that have no owner reference: cluster-scoped ones, and those in other namespaces."),
     option("timezone", Takes::Text, ZONED, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),
+    option("owns", Takes::Kinds, RECONCILE, "The kinds of the children, such as \"deployments\" or \"apps/v1/deployments\": a list, or one. The function returns children of these kinds, and is called when one of them changes."),
+    option("watches", Takes::Watches, RECONCILE, "Other kinds whose changes call the function: a list of names, each with an optional `map`, a function of `ctx` that returns the objects to call it for: `{ name, namespace }`, or a list of them. Without `map`: all objects."),
+    option("resync", Takes::Duration, RECONCILE, "Maximum pause between two calls for an object; default: no limit."),
+    option("finalize", Takes::Call, RECONCILE, "A function of `ctx` for objects that are being deleted. The deletion is held until it has succeeded."),
+    option("formerly", Takes::Texts, RECONCILE, "Earlier ids of the handler, whose children it takes over: a string, or a list of strings."),
+    option("parent", Takes::Text, EVENT, "Only for objects with an owner of this kind, which is `ctx.parent`."),
+    option("owner", Takes::Text, EVENT, "The same as `parent`."),
     option("missed", Takes::Missed, CRON, "What happens to the times that were missed while no operator was running: \"skip\" (default): they do not run; \"once\": the last of them runs at the start."),
     option("operations", Takes::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
     option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::super::function::Function;
 use super::super::handler::{Callback, Criterion, ErrorsMode, InitialDelay, Kind};
 use super::{
     Argument, DeclareError, Marker,
@@ -32,7 +33,7 @@ impl<'a> Options<'a> {
     }
 
     /// Returns an option. Null counts as absent.
-    fn get(&self, name: &str) -> Option<&'a Argument> {
+    pub(super) fn get(&self, name: &str) -> Option<&'a Argument> {
         let (_, argument) = self.0.iter().find(|(key, _)| key == name)?;
         match argument {
             Argument::Absent | Argument::Value(Value::Null) => None,
@@ -173,6 +174,21 @@ impl<'a> Options<'a> {
         })
     }
 
+    /// Reads a function that is no combination of functions.
+    pub(super) fn function(&self, name: &str) -> Result<Option<Function>, DeclareError> {
+        self.read(name, "a function", function)
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, DeclareError> {
+        let list = self.read(name, "a string or a list of strings", |it| match value(it)? {
+            Value::String(one) => Some(vec![one.clone()]),
+            Value::Array(items) => texts(items),
+            Value::Object(items) if items.is_empty() => Some(Vec::new()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+        })?;
+        Ok(list.unwrap_or_default())
+    }
+
     pub(super) fn callback(&self, name: &str) -> Result<Option<Callback>, DeclareError> {
         self.read(name, "a function", |it| match it {
             Argument::Callback(it) => Some(it.clone()),
@@ -225,6 +241,18 @@ fn unknown(kind: Kind, name: &str) -> DeclareError {
     match nearest(name, options_of(kind).map(|it| it.name)) {
         Some(nearest) => DeclareError::new(message, format!("did you mean `{nearest}`?")),
         None => message.into(),
+    }
+}
+
+pub(super) fn function(argument: &Argument) -> Option<Function> {
+    match argument {
+        Argument::Callback(Callback::Function(it)) => Some(it.clone()),
+        Argument::Callback(_)
+        | Argument::Absent
+        | Argument::Value(_)
+        | Argument::Marker(_)
+        | Argument::List(_)
+        | Argument::Map(_) => None,
     }
 }
 

@@ -107,7 +107,7 @@ impl CtxView {
         for name in ctx::names() {
             fields.raw_set(name, self.field(lua, name)?)?;
         }
-        for index in self.invocation.services.indexes.all() {
+        for index in self.invocation.services.indexes.all().filter(|it| !it.is_hidden()) {
             fields.raw_set(&**index.id(), self.field(lua, index.id())?)?;
         }
         Ok((lua.globals().get("next")?, LuaValue::Table(fields)))

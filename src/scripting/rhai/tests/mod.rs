@@ -111,6 +111,7 @@ impl Fixture {
         let detail = ObjectDetail::Background(BackgroundCause {
             stopped: stopped.clone(),
             live: live.clone(),
+            children: None,
         });
         self.about(self.nth(0), live.get(), detail)
     }

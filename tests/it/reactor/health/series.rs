@@ -53,5 +53,6 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         kopf_script_handlers_length_bucket{le="+Inf"} 2
         # HELP kopf_script_handlers_seen Objects that were seen..
         # TYPE kopf_script_handlers_seen counter
-        kopf_script_handlers_seen_total{kind="KopfExample"} 2.0"#]].assert_eq(&told);
+        kopf_script_handlers_seen_total{kind="KopfExample"} 2.0"#]]
+    .assert_eq(&told);
 }

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use kopf::{
     call::{Memo, ObjectPacker},
     cluster::KubeCluster,
-    features::daemons::{Base, Daemons, ObjectDaemons, SpawnContext},
+    features::{
+        daemons::{Base, Daemons, ObjectDaemons, SpawnContext},
+        indexes::Readiness,
+    },
     logic::{
         background::stopping::StopReason,
         handlers::{
@@ -16,6 +19,7 @@ use kopf::{
     },
     ports::Pauses,
     settings::Settings,
+    telemetry::Health,
     testing::{self, CallLog, Environment, NativeScripts, handler_of_examples, object, pass},
 };
 use tokio::{task::JoinSet, time};
@@ -64,6 +68,9 @@ impl Yard {
             clock: env.clock,
             daemons: Arc::new(Daemons::default()),
             handlers: Arc::default(),
+            readiness: Readiness::new(false),
+            namespaces: None,
+            metrics: Health::default().metrics().clone(),
         });
         let handler = Arc::new(handler_of_examples(Kind::Daemon, function));
         base.handlers.renew(&[Arc::clone(&handler)], &Arc::default());

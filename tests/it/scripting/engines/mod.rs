@@ -185,6 +185,7 @@ impl Script {
             detail: ObjectDetail::Background(BackgroundCause {
                 stopped: stopped.clone(),
                 live: live.clone(),
+                children: None,
             }),
         };
         self.invocation(id, Cause::Object(cause))

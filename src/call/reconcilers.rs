@@ -1,0 +1,158 @@
+//! Wakes the objects of reconcile handlers when their children, or other related objects, change.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Waker,
+};
+
+use parking_lot::Mutex;
+
+use crate::logic::{background::indexing::Key, object::resource::Resource};
+use crate::telemetry::{QueueSeries, Waiting};
+
+/// The objects of all reconcile handlers of an operator. Clones share them.
+#[derive(Clone, Default)]
+pub struct Reconcilers(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// By the id of the handler, then by the keys of the object: its uid, and its namespace and name.
+    calls: BTreeMap<Arc<str>, BTreeMap<Key, Vec<Weak<PendingCall>>>>,
+    /// The resources of each index.
+    kinds: BTreeMap<Arc<str>, Vec<Arc<Resource>>>,
+}
+
+/// The next call of a reconcile handler for an object: requested by any number of events.
+pub struct PendingCall {
+    is_requested: AtomicBool,
+    /// The object itself has changed: earlier failures do not count any more.
+    is_anew: AtomicBool,
+    waker: Waker,
+    /// Counts the objects that wait for a call.
+    queue: Arc<QueueSeries>,
+    waiting: Mutex<Option<Waiting>>,
+}
+
+impl PendingCall {
+    /// Creates the pending call of an object, which `waker` wakes.
+    pub fn new(waker: Waker, queue: Arc<QueueSeries>) -> Self {
+        let (is_requested, is_anew) = (AtomicBool::default(), AtomicBool::default());
+        PendingCall { is_requested, is_anew, waker, queue, waiting: Mutex::default() }
+    }
+
+    /// Requests the call.
+    pub fn request(&self) {
+        if !self.is_requested.swap(true, Ordering::AcqRel) {
+            *self.waiting.lock() = Some(self.queue.add());
+            self.waker.wake_by_ref();
+        }
+    }
+
+    /// Requests the call because the object itself has changed.
+    pub fn request_anew(&self) {
+        self.is_anew.store(true, Ordering::Release);
+        self.request();
+    }
+
+    /// Returns whether the object itself has changed since the last time.
+    pub fn take_anew(&self) -> bool {
+        self.is_anew.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns whether the call was requested.
+    pub fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::Acquire)
+    }
+
+    /// Takes the request: from now on, an event requests another call.
+    pub fn take(&self) -> bool {
+        let was_requested = self.is_requested.swap(false, Ordering::AcqRel);
+        if let Some(waiting) = self.waiting.lock().take() {
+            waiting.end();
+        }
+        was_requested
+    }
+
+    /// Returns the numbers of its queue.
+    pub fn queue(&self) -> &Arc<QueueSeries> {
+        &self.queue
+    }
+}
+
+/// Returns the key of an object by its namespace and name, which differs from each uid.
+pub fn name_key(namespace: Option<&str>, name: &str) -> Key {
+    Key::Text(format!("{}/{name}", namespace.unwrap_or_default()).into())
+}
+
+impl Reconcilers {
+    /// Adds an object of a handler.
+    pub fn add(&self, handler: &Arc<str>, keys: [Key; 2], call: &Arc<PendingCall>) {
+        let mut state = self.0.lock();
+        let of_handler = state.calls.entry(Arc::clone(handler)).or_default();
+        for key in keys {
+            let calls = of_handler.entry(key).or_default();
+            calls.retain(|it| it.strong_count() > 0);
+            calls.push(Arc::downgrade(call));
+        }
+    }
+
+    /// Removes an object of a handler.
+    pub fn remove(&self, handler: &Arc<str>, keys: &[Key; 2], call: &Arc<PendingCall>) {
+        let mut state = self.0.lock();
+        let Some(of_handler) = state.calls.get_mut(handler) else { return };
+        for key in keys {
+            let Some(calls) = of_handler.get_mut(key) else { continue };
+            calls.retain(|it| it.strong_count() > 0 && it.as_ptr() != Arc::as_ptr(call));
+            if calls.is_empty() {
+                of_handler.remove(key);
+            }
+        }
+    }
+
+    /// Requests calls of a handler for the objects of a key; [`Key::Null`] means all objects.
+    pub fn request(&self, handler: &str, key: &Key) {
+        let found: Vec<_> = {
+            let state = self.0.lock();
+            let Some(of_handler) = state.calls.get(handler) else { return };
+            let all = of_handler.values().filter(|_| *key == Key::Null);
+            let calls = of_handler.get(key).into_iter().chain(all).flatten();
+            calls.filter_map(Weak::upgrade).collect()
+        };
+        // Without the lock: a woken task may take it.
+        for call in &found {
+            call.request();
+        }
+    }
+
+    /// Notes that objects of this resource are in an index.
+    pub fn learn(&self, index: &Arc<str>, resource: &Arc<Resource>) {
+        let mut state = self.0.lock();
+        let kinds = state.kinds.entry(Arc::clone(index)).or_default();
+        if !kinds.iter().any(|it| it.is_described_as(resource)) {
+            kinds.retain(|it| it != resource);
+            kinds.push(Arc::clone(resource));
+        }
+    }
+
+    /// Returns the resources of an index.
+    pub fn kinds(&self, index: &str) -> Vec<Arc<Resource>> {
+        self.0.lock().kinds.get(index).cloned().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Reconcilers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} handlers", self.0.lock().calls.len())
+    }
+}
+
+impl fmt::Debug for PendingCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_requested() { "requested" } else { "not requested" })
+    }
+}

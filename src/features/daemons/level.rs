@@ -1,0 +1,128 @@
+//! What a reconcile handler needs in addition to a timer: requests of calls, and the end of its object.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Wake, Waker},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use crate::call::{CallServices, PendingCall, name_key};
+use crate::features::reconcile::Memory;
+use crate::logic::{
+    background::indexing::Key,
+    handlers::handler::Handler,
+    object::{Header, Object},
+};
+use crate::telemetry::Metrics;
+
+const RUNNING: u8 = 0;
+const FINALIZING: u8 = 1;
+const FINALIZED: u8 = 2;
+
+/// The state of a reconcile handler for one object.
+pub(super) struct Level {
+    handler: Arc<str>,
+    keys: [Key; 2],
+    pub(super) call: Arc<PendingCall>,
+    phase: AtomicU8,
+    memory: Mutex<Memory>,
+}
+
+/// Wakes a daemon, without keeping it.
+struct WeakWaker<D>(Weak<D>);
+
+impl<D: Wake + Send + Sync + 'static> Wake for WeakWaker<D> {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(daemon) = self.0.upgrade() {
+            daemon.wake_by_ref();
+        }
+    }
+}
+
+impl Level {
+    /// Creates the state of a daemon, and notes that events may request its calls.
+    pub(super) fn new<D: Wake + Send + Sync + 'static>(
+        daemon: &Weak<D>,
+        handler: &Handler,
+        object: &Header,
+        of: &LevelBase<'_>,
+    ) -> Self {
+        let waker = Waker::from(Arc::new(WeakWaker(Weak::clone(daemon))));
+        let queue = of.metrics.queue(format!("reconcile/{}", handler.id));
+        let call = Arc::new(PendingCall::new(waker, queue));
+        let uid = Key::text(object.uid.as_deref().unwrap_or_default());
+        let name =
+            name_key(object.namespace.as_deref(), object.name.as_deref().unwrap_or_default());
+        let keys = [uid, name];
+        let key = handler.reconciler_key();
+        of.services.reconcilers.add(&key, keys.clone(), &call);
+        let (phase, memory) = (AtomicU8::new(RUNNING), Mutex::default());
+        Level { handler: key, keys, call, phase, memory }
+    }
+
+    /// Returns whether the object was not finalized, and is not being finalized.
+    pub(super) fn is_running(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == RUNNING
+    }
+
+    /// Notes that the object is being finalized from now on.
+    pub(super) fn finalize(&self) {
+        self.phase.store(FINALIZING, Ordering::Release);
+    }
+
+    /// Takes what is remembered between calls.
+    pub(super) fn take_memory(&self) -> Memory {
+        std::mem::take(&mut *self.memory.lock())
+    }
+
+    /// Stores what is remembered between calls.
+    pub(super) fn set_memory(&self, memory: Memory) {
+        *self.memory.lock() = memory;
+    }
+
+    /// Returns whether the object is being finalized.
+    pub(super) fn is_finalizing(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == FINALIZING
+    }
+
+    /// Returns whether there is nothing to do any more for the object.
+    pub(super) fn is_finalized(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == FINALIZED
+    }
+
+    /// Notes that there is nothing to do any more: the object is finalized, or gone.
+    pub(super) fn finalized(&self) {
+        self.phase.store(FINALIZED, Ordering::Release);
+    }
+
+    /// Notes the end of the daemon: events request no more calls.
+    pub(super) fn end(&self, services: &CallServices) {
+        services.reconcilers.remove(&self.handler, &self.keys, &self.call);
+        self.call.take();
+    }
+
+    /// Returns the earliest moment of the next call.
+    pub(super) fn not_before(&self) -> Duration {
+        self.memory.lock().not_before
+    }
+
+    /// Notes the status that our own request has made.
+    pub(super) fn note_response(&self, object: &Object) {
+        self.memory.lock().note_response(object);
+    }
+}
+
+/// What reconcile handlers share, besides what daemons and timers do.
+pub(super) struct LevelBase<'a> {
+    pub(super) services: &'a CallServices,
+    pub(super) metrics: &'a Metrics,
+}

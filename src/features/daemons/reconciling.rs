@@ -1,0 +1,255 @@
+//! The calls of a reconcile handler: when they begin, what becomes of their results, and the end of the object.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::time;
+
+use super::{daemon::Daemon, level::Level, runner::Runner};
+use crate::call::{CallServices, Logger, SharedPatch};
+use crate::features::{
+    indexes::Ids,
+    reconcile::{Next, Reconciliation},
+};
+use crate::handling::run::{self, Begun};
+use crate::logic::{
+    background::{schedule::Schedule, stopping::StopReason},
+    handlers::{
+        handler::Handler,
+        outcome::{Ended, Outcome, Raised, RaisedKind},
+    },
+    object::Object,
+};
+use crate::settings::Execution;
+
+/// The longest pause after errors, and the first one.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
+/// How often to check whether the children are listed.
+const LISTING_CHECK: Duration = Duration::from_secs(1);
+
+/// Reasons to stop although the object still has to be finalized.
+const URGENT: [StopReason; 5] = [
+    StopReason::OperatorExiting,
+    StopReason::OperatorPausing,
+    StopReason::ScriptReloaded,
+    StopReason::DaemonCancelled,
+    StopReason::DaemonAbandoned,
+];
+
+impl Daemon {
+    /// Requests a call because the object has changed, if the daemon is a reconcile handler.
+    pub(super) fn request_call(&self) {
+        if let Some(level) = self.level() {
+            level.call.request_anew();
+        }
+    }
+
+    /// Returns whether the daemon must end, rather than finalize its object.
+    pub(super) fn must_end(&self) -> bool {
+        let reasons = self.stopped.reasons();
+        let is_finalizing = self.level().is_some_and(Level::is_finalizing);
+        if is_finalizing {
+            return URGENT.iter().any(|it| reasons.contains(*it));
+        }
+        !reasons.is_empty()
+    }
+}
+
+impl Runner {
+    /// Begins to finalize the object if it is being deleted and the handler holds the deletion. Returns whether it has begun now.
+    pub(super) fn begin_finalization(&self) -> bool {
+        let Some(level) = self.daemon.level() else { return false };
+        let reasons = self.daemon.stopped.reasons();
+        if !level.is_running()
+            || !reasons.contains(StopReason::ResourceDeleted)
+            || URGENT.iter().any(|it| reasons.contains(*it))
+            || !self.handler().finalizes()
+        {
+            return false;
+        }
+        let object = self.shared().live.get();
+        let is_held =
+            object.header().finalizers.contains(&self.base().settings.persistence.finalizer);
+        if object.header().deletion_timestamp.is_none() || !is_held {
+            return false;
+        }
+        level.finalize();
+        true
+    }
+
+    /// Begins to finalize, or responds to events that have requested a call.
+    pub(super) fn renew_schedule(&mut self) {
+        let Some(level) = self.daemon.level() else { return };
+        let now = self.base().daemons.uptime();
+        if self.begin_finalization() {
+            self.progress.schedule = Some(Schedule::new(&self.handler(), None, now));
+        }
+        let not_before = level.not_before();
+        if let Some(schedule) = &mut self.progress.schedule
+            && level.call.take()
+            && !level.is_finalizing()
+        {
+            if level.call.take_anew() {
+                schedule.renew();
+            }
+            schedule.wake(now);
+        }
+        if let Some(schedule) = &mut self.progress.schedule
+            && !level.is_finalizing()
+        {
+            schedule.wait_until(not_before);
+        }
+    }
+
+    /// Returns the handler whose function is called.
+    pub(super) fn called(&self, handler: &Arc<Handler>) -> Arc<Handler> {
+        let is_finalizing = self.daemon.level().is_some_and(Level::is_finalizing);
+        let finalizing = is_finalizing.then(|| handler.finalizing()).flatten();
+        finalizing.unwrap_or_else(|| Arc::clone(handler))
+    }
+
+    /// Returns whether the object is finalized without a function.
+    pub(super) fn has_no_function(&self) -> bool {
+        let is_finalizing = self.daemon.level().is_some_and(Level::is_finalizing);
+        is_finalizing && self.handler().reconcile.as_ref().is_some_and(|it| it.finalize.is_none())
+    }
+
+    /// Ends an attempt: does first what its function has returned.
+    pub(super) async fn end_attempt(
+        &self,
+        begun: &Begun,
+        patch: &SharedPatch,
+        ended: Option<Ended>,
+    ) -> (Outcome, Next) {
+        let attempts = self.attempts(&begun.invocation.services);
+        let Some(level) = self.daemon.level() else {
+            return (attempts.end(begun, ended), Next::default());
+        };
+        let (ended, next) = match ended {
+            Some(ended) => {
+                let (ended, next) = self.reconcile(level, patch, ended).await;
+                (Some(ended), next)
+            }
+            None => (None, Next::default()),
+        };
+        let retries = begun.invocation.attempt.map_or(0, |it| it.retry);
+        let settings = with_backoff(&self.base().settings.execution, retries);
+        let outcome = run::Runner { settings: &settings, ..attempts }.end(begun, ended);
+        let took = begun.invocation.attempt.map(|it| {
+            let ran = run::since(it.started, self.base().clock.now());
+            ran.saturating_sub(it.runtime)
+        });
+        level.call.queue().worked(took.unwrap_or_default());
+        if !outcome.last {
+            level.call.queue().retried();
+        }
+        (outcome, next)
+    }
+
+    /// Returns whether to continue after an attempt: an object that is finalized needs no more.
+    pub(super) fn conclude_level(&self, outcome: &Outcome) -> bool {
+        let level = self.daemon.level().filter(|it| it.is_finalizing() && outcome.last);
+        if let Some(level) = level {
+            level.finalized();
+        }
+        level.is_none()
+    }
+
+    /// Waits until the lists of the children and of the watched kinds are complete, or until the daemon must end.
+    pub(super) async fn lists_complete(&self) {
+        if self.daemon.level().is_none() {
+            return;
+        }
+        let ids = self.handler().relations().into_iter().map(|it| it.id).collect::<Ids>();
+        let readiness = &self.base().readiness;
+        while readiness.lacks(&ids) && !self.daemon.must_end() {
+            tokio::select! {
+                biased; // any order will do: both lead to another look
+                () = readiness.changes() => {}
+                () = time::sleep(LISTING_CHECK) => {}
+            }
+        }
+    }
+
+    /// Returns `ctx.children`.
+    pub(super) fn children(&self) -> Option<Arc<Value>> {
+        self.daemon.level()?;
+        let bound = self.daemon.bound();
+        let object = self.shared().live.get();
+        let logger = self.logger();
+        Some(
+            self.reconciliation((&bound.handler, &bound.services), &object, &logger)
+                .children()
+                .tree,
+        )
+    }
+
+    fn reconciliation<'a>(
+        &'a self,
+        (handler, services): (&'a Handler, &'a CallServices),
+        object: &'a Object,
+        logger: &'a Logger,
+    ) -> Reconciliation<'a> {
+        let base = self.base();
+        Reconciliation {
+            handler,
+            services,
+            cluster: &*base.cluster,
+            resource: &base.resource,
+            object,
+            namespaces: base.namespaces.as_deref(),
+            logger,
+            now: base.daemons.uptime(),
+        }
+    }
+
+    /// Does what the function of a reconcile handler has returned. Returns how the call has ended with that.
+    pub(super) async fn reconcile(
+        &self,
+        level: &Level,
+        patch: &SharedPatch,
+        ended: Ended,
+    ) -> (Ended, Next) {
+        let result = match ended {
+            Ended::Returned(result) => result,
+            Ended::Keyed(_) => None,
+            Ended::Raised(_) => return (ended, Next::default()),
+        };
+        let bound = self.daemon.bound();
+        let (object, logger) = (self.shared().live.get(), self.logger());
+        let reconciliation =
+            self.reconciliation((&bound.handler, &bound.services), &object, &logger);
+        let mut memory = level.take_memory();
+        let working = async {
+            if level.is_finalizing() {
+                if result.is_some() {
+                    return Err("`finalize` must return nil".to_owned());
+                }
+                reconciliation.delete_unowned().await?;
+                return Ok(Next::default());
+            }
+            reconciliation.conclude(result.as_ref(), &mut memory, patch).await
+        };
+        let done = tokio::select! {
+            biased; // a cancellation drops the requests; what has ended before counts
+            done = bound.services.leadership.while_acting(working) => done,
+            () = self.daemon.stopped.until(StopReason::DaemonCancelled) => Ok(Next::default()),
+        };
+        level.set_memory(memory);
+        match done {
+            Ok(next) => (Ended::Returned(None), next),
+            Err(problem) => {
+                let kind = RaisedKind::Arbitrary("ReconcileError".into());
+                let raised = Raised { kind, message: problem, trace: None };
+                (Ended::Raised(raised), Next::default())
+            }
+        }
+    }
+}
+
+/// Returns the settings of attempts with the pause after an arbitrary error: it doubles with each attempt.
+pub(super) fn with_backoff(settings: &Execution, retries: u64) -> Execution {
+    let (first, last) = BACKOFF;
+    let doubled = u32::try_from(retries.min(16)).map_or(last, |it| first.saturating_mul(1 << it));
+    Execution { default_backoff: doubled.min(last), ..settings.clone() }
+}

@@ -1,0 +1,334 @@
+//! One call of a reconcile handler: what it sees, and what becomes of its result.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+
+use super::requests::Requests;
+use crate::call::{CallServices, Logger, SharedPatch, kept};
+use crate::logic::{
+    access::kube::ResourceRef,
+    background::indexing::Key,
+    change::order,
+    discovery::namespaces::NamespacePattern,
+    handlers::{handler::Handler, outcome::LogLevel, reconcile::label_of},
+    object::{Object, conditions::Change, resource::Resource},
+    reconcile::{self, Applied, Child, Family, Manifest, Observed, Pace, Slow, Wanted},
+};
+use crate::ports::{Cluster, LookupError};
+
+/// What is remembered of an object between the calls of its reconcile handler.
+#[derive(Debug, Default)]
+pub struct Memory {
+    applied: BTreeMap<String, Applied>,
+    pace: Pace,
+    /// The status as our last request has made it, with its version.
+    status: Option<(u64, Value)>,
+    /// No call before this moment, on the clock of all daemons.
+    pub not_before: Duration,
+}
+
+impl Memory {
+    /// Stores the status that the response to our own request shows: its event may come later.
+    pub fn note_response(&mut self, object: &Object) {
+        let status = object.body().get("status").cloned().unwrap_or_default();
+        self.status = order::number(object).map(|version| (version.get(), status));
+    }
+}
+
+/// The children of an object as the watch shows them.
+#[derive(Debug, Default)]
+pub struct Children {
+    /// `ctx.children`
+    pub tree: Arc<Value>,
+    observed: Vec<Observed>,
+}
+
+/// When to call next.
+#[derive(Debug, Default)]
+pub struct Next {
+    /// After this pause, as the function wants.
+    pub requeue: Option<Duration>,
+}
+
+/// One call for one object.
+pub struct Reconciliation<'a> {
+    /// The handler.
+    pub handler: &'a Handler,
+    /// The services of its calls.
+    pub services: &'a CallServices,
+    /// Where children are applied.
+    pub cluster: &'a dyn Cluster,
+    /// The resource of the object.
+    pub resource: &'a Resource,
+    /// The object at present.
+    pub object: &'a Object,
+    /// The namespaces that the operator serves; `None` is all of them.
+    pub namespaces: Option<&'a [NamespacePattern]>,
+    /// For lines about the object.
+    pub logger: &'a Logger,
+    /// The present moment, on the clock of all daemons.
+    pub now: Duration,
+}
+
+impl Reconciliation<'_> {
+    /// Returns the children as the watch shows them at present.
+    pub fn children(&self) -> Children {
+        let header = self.object.header();
+        let parent = Key::text(header.uid.as_deref().unwrap_or_default());
+        let home = header.namespace.as_deref();
+        let (mut tree, mut observed) = (Map::new(), Vec::new());
+        for (id, kind) in self.handler.child_indexes() {
+            let kinds = self.services.reconcilers.kinds(&id);
+            if kinds.is_empty() {
+                let name = kind.text.rsplit('/').next().unwrap_or_default();
+                let name = name.split('.').next().unwrap_or_default();
+                tree.entry(name).or_insert_with(|| Value::Object(Map::new()));
+            }
+            for resource in &kinds {
+                let key = plural_in(&tree, &kinds, resource);
+                tree.entry(key).or_insert_with(|| Value::Object(Map::new()));
+            }
+            let values = self.services.indexes.get(&id).and_then(|it| it.get(&parent));
+            for child in values.iter().flat_map(|it| it.iter()).filter_map(|it| read(it, &kinds)) {
+                let place = child.namespace.as_deref();
+                let name = match place.filter(|it| Some(*it) != home) {
+                    Some(other) => format!("{other}/{}", child.name),
+                    None => child.name.clone(),
+                };
+                let key = plural_in(&tree, &kinds, &child.resource);
+                if let Value::Object(all) = tree.entry(key).or_insert_with(|| Map::new().into()) {
+                    all.insert(name, Value::clone(&child.body));
+                }
+                observed.push(child);
+            }
+        }
+        Children { tree: Arc::new(Value::Object(tree)), observed }
+    }
+
+    /// Does what the function wants: applies and deletes children, and adds the changes of the status to the patch.
+    ///
+    /// # Errors
+    /// Says what is wrong with the result, or which request failed. Nothing is deleted then.
+    pub async fn conclude(
+        &self,
+        result: Option<&Value>,
+        memory: &mut Memory,
+        patch: &SharedPatch,
+    ) -> Result<Next, String> {
+        let is_lua = Path::new(self.handler.file()).extension().is_some_and(|it| it == "lua");
+        let first = usize::from(is_lua);
+        let wanted = Wanted::read(result, first)?;
+        let mut next = Next { requeue: wanted.requeue };
+        let mut changed = Vec::new();
+        if let Some(manifests) = wanted.children {
+            let applied = self.apply_all(manifests, memory, &mut changed).await;
+            let recheck = applied.inspect_err(|_| self.slow_down(memory, &mut changed))?;
+            let recheck = recheck.map(|it| it.saturating_sub(self.now));
+            next.requeue = next.requeue.into_iter().chain(recheck).min();
+        }
+        let mut status = self.status_changes(memory, &wanted.status);
+        {
+            let mut patch = patch.lock();
+            if !status.is_empty() {
+                let given = patch.merge.entry("status").or_insert_with(|| Map::new().into());
+                if let Value::Object(given) = given {
+                    given.append(&mut status);
+                }
+                changed.push("the status".to_owned());
+            }
+            // Without the subresource, each write of the status is another generation, and would cause another write.
+            let has_status = self.resource.subresources.contains("status");
+            let generation = self.object.body().pointer("/metadata/generation");
+            let generation = generation.and_then(Value::as_i64).filter(|_| has_status);
+            for condition in wanted.conditions {
+                let condition = condition.observed(generation, self.services.clock.now());
+                patch.change_condition(Change::Set(condition));
+            }
+        }
+        self.slow_down(memory, &mut changed);
+        Ok(next)
+    }
+
+    /// Deletes the children that the garbage collector does not delete with the object.
+    ///
+    /// # Errors
+    /// Says which request failed.
+    pub async fn delete_unowned(&self) -> Result<(), String> {
+        let uid = self.object.header().uid.as_deref().unwrap_or_default();
+        let requests = Requests(self.cluster);
+        let children = self.children().observed;
+        for child in children.iter().filter(|it| !it.is_owned_by(uid)) {
+            requests.delete(child).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies what has changed, then deletes what is not wanted any more. Returns when to look again.
+    async fn apply_all(
+        &self,
+        manifests: Vec<Manifest>,
+        memory: &mut Memory,
+        changed: &mut Vec<String>,
+    ) -> Result<Option<Duration>, String> {
+        let family = Family {
+            handler: &self.handler.id,
+            parent: self.object,
+            resource: self.resource,
+            is_held: self.handler.finalizes(),
+        };
+        let mut children = Vec::with_capacity(manifests.len());
+        for manifest in manifests {
+            let resource = self.resource_of(&manifest).await?;
+            let child = family.child(manifest, resource)?;
+            self.check_namespace(&child)?;
+            children.push(child);
+        }
+        let observed = self.children().observed;
+        let label = label_of(&self.handler.id);
+        let plan = reconcile::plan(&children, &observed, &mut memory.applied, (&label, self.now))?;
+        let requests = Requests(self.cluster);
+        let manager = reconcile::manager(&self.handler.id);
+        for apply in &plan.applies {
+            let Some(child) = children.get(apply.child) else { continue };
+            let uid = self.object.header().uid.as_deref().unwrap_or_default();
+            let is_new =
+                if apply.is_known { false } else { requests.check(child, (&label, uid)).await? };
+            let made = requests.apply(child, &manager, !is_new).await?;
+            if let Some(former) = &apply.former {
+                let ids = self.handler.reconcile.iter().flat_map(|it| &it.formerly);
+                for id in ids.filter(|it| label_of(it) == *former) {
+                    requests.release(child, &reconcile::manager(id)).await?;
+                }
+            }
+            let place = child.namespace.as_deref();
+            let key = reconcile::key_of(&child.resource, place, &child.name);
+            let before = observed.iter().find(|it| {
+                reconcile::key_of(&it.resource, it.namespace.as_deref(), &it.name) == key
+            });
+            let version = made.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+            let is_same = before.is_some_and(|it| it.version() == version);
+            if before.is_some() && !is_same {
+                changed.push(reconcile::shown(&child.resource, place, &child.name));
+            }
+            let applied = Applied {
+                digest: child.digest.clone(),
+                content: reconcile::content(&made),
+                version: version.and_then(|it| it.parse().ok()),
+                is_seen: is_same,
+                at: self.now,
+            };
+            memory.applied.insert(key, applied);
+        }
+        for index in &plan.prunes {
+            if let Some(child) = observed.get(*index) {
+                requests.delete(child).await?;
+            }
+        }
+        Ok(plan.recheck)
+    }
+
+    /// Returns the resource of a wanted child, which must be of an owned kind.
+    async fn resource_of(&self, manifest: &Manifest) -> Result<Arc<Resource>, String> {
+        let Manifest { path, api_version, kind, .. } = manifest;
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let mut is_owned = false;
+        for (id, _) in self.handler.child_indexes() {
+            for resource in self.services.reconcilers.kinds(&id) {
+                if resource.group == group && resource.kind == *kind {
+                    is_owned = true;
+                    if resource.version == version {
+                        return Ok(resource);
+                    }
+                }
+            }
+        }
+        let (group, version) = (group.to_owned(), version.to_owned());
+        let wanted = ResourceRef::Kind { group, version, kind: kind.clone() };
+        let resource = self.services.kube.resource(&wanted).await.map_err(|error| match error {
+            LookupError::Api(error) => format!("{path}: {error}"),
+            LookupError::Unresolved(message) => format!("{path}.kind: {message}"),
+        })?;
+        let is_named =
+            self.handler.child_indexes().any(|(_, it)| it.selector.check(&resource, &|_, _| false));
+        if is_owned || is_named {
+            return Ok(resource);
+        }
+        let owned: Vec<_> = self.handler.child_indexes().map(|(_, it)| it.text.as_str()).collect();
+        Err(format!(
+            "{path}.kind: {kind} ({api_version}) is not in the option `owns` = {owned:?}: add \"{}\"",
+            resource.plural
+        ))
+    }
+
+    /// Refuses children that the operator could not watch.
+    fn check_namespace(&self, child: &Child) -> Result<(), String> {
+        let Some((namespaces, own)) = self.namespaces.zip(child.namespace.as_deref()) else {
+            return Ok(());
+        };
+        if namespaces.iter().any(|it| it.matches(own)) {
+            return Ok(());
+        }
+        let served: Vec<_> = namespaces.iter().map(ToString::to_string).collect();
+        Err(format!(
+            "{}.metadata.namespace: the operator does not serve the namespace {own:?}, only {}",
+            child.path,
+            served.join(", ")
+        ))
+    }
+
+    fn status_changes(
+        &self,
+        memory: &mut Memory,
+        wanted: &Map<String, Value>,
+    ) -> Map<String, Value> {
+        let seen = order::number(self.object).map_or(0, std::num::NonZeroU64::get);
+        memory.status.take_if(|(version, _)| *version <= seen);
+        let own = memory.status.as_ref().map(|(_, status)| status);
+        reconcile::changes(own.or_else(|| self.object.body().get("status")), wanted)
+    }
+
+    fn slow_down(&self, memory: &mut Memory, changed: &mut Vec<String>) {
+        let slow = memory.pace.note(changed.drain(..), self.now);
+        let Some(Slow { pause, what, count, is_first }) = slow else { return };
+        memory.not_before = self.now.saturating_add(pause);
+        let seconds = pause.as_secs();
+        let text = format!(
+            "{} has changed {what} {count} times within a minute: another handler or controller changes it back, or the function \
+             returns something else at each call. Its calls are slowed down; the next one is in {seconds} s at the earliest.",
+            self.handler
+        );
+        self.logger.log(if is_first { LogLevel::Warning } else { LogLevel::Debug }, &text);
+    }
+}
+
+/// Returns the key of a kind in `ctx.children`: the plural, with the group if two kinds have the same one.
+fn plural_in(tree: &Map<String, Value>, kinds: &[Arc<Resource>], resource: &Resource) -> String {
+    let with_group = format!("{}.{}", resource.plural, resource.group);
+    let is_taken = |it: &Arc<Resource>| it.plural == resource.plural && it.group != resource.group;
+    if kinds.iter().any(is_taken) && tree.contains_key(&resource.plural) {
+        with_group
+    } else {
+        resource.plural.clone()
+    }
+}
+
+/// Reads a child as the index holds it.
+fn read(value: &Value, kinds: &[Arc<Resource>]) -> Option<Observed> {
+    let ([group, version, plural], mut body) = kept(value)?;
+    let is_it =
+        |it: &&Arc<Resource>| it.group == group && it.version == version && it.plural == plural;
+    let resource = kinds.iter().find(is_it).cloned()?;
+    let meta = |name: &str| body.pointer(&format!("/metadata/{name}"))?.as_str().map(str::to_owned);
+    let (namespace, name) = (meta("namespace"), meta("name")?);
+    if let Value::Object(fields) = &mut body {
+        for (key, value) in
+            [("kind", resource.kind.clone()), ("apiVersion", resource.api_version())]
+        {
+            if !fields.contains_key(key) {
+                fields.shift_insert(0, key.to_owned(), value.into());
+            }
+        }
+    }
+    Some(Observed { resource, namespace, name, body: Arc::new(body) })
+}

@@ -1,0 +1,123 @@
+//! Keeps the children of reconcile handlers in indexes, and calls the handlers when a related object changes.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::{Value, json};
+
+use crate::call::{CallServices, name_key};
+use crate::logic::{
+    background::indexing::{Contribution, Key, Owner},
+    handlers::{
+        handler::{Handler, Relation, Role},
+        outcome::Outcome,
+    },
+    object::{Object, resource::Resource},
+    reconcile,
+};
+
+/// Returns what an object contributes to the index of its relation, if no function decides it.
+pub fn own_contribution(
+    handler: &Handler,
+    object: &Object,
+    resource: &Resource,
+) -> Option<Contribution> {
+    let Relation { labels, role, .. } = handler.relation.as_ref()?;
+    match role {
+        Role::Owned => {
+            let Some(parent) = reconcile::parent_of(object.header(), labels) else {
+                return Some(Contribution::Remove);
+            };
+            Some(Contribution::Replace(vec![(Key::text(parent), kept(object, resource))]))
+        }
+        Role::Parent => {
+            let uid = object.header().uid.as_deref().unwrap_or_default();
+            Some(Contribution::Replace(vec![(Key::text(uid), kept(object, resource))]))
+        }
+        Role::All => Some(Contribution::Replace(vec![(Key::Null, version(object))])),
+        Role::Mapped => None,
+    }
+}
+
+/// Returns an object as indexes keep it: as text, because most are never looked at again, and trees take a multiple.
+fn kept(object: &Object, resource: &Resource) -> Arc<Value> {
+    let text = match object.size() {
+        0 => object.body().to_string(),
+        _ => String::from_utf8(object.essential_bytes()).unwrap_or_default(),
+    };
+    Arc::new(json!([resource.group, resource.version, resource.plural, text]))
+}
+
+/// Returns what the function of a watched kind contributes: the objects that it names.
+///
+/// # Errors
+/// If it returned something else.
+pub fn mapped_contribution(outcome: Outcome, object: &Object) -> Result<Contribution, String> {
+    if outcome.error.is_some() {
+        return Ok(Contribution::Remove);
+    }
+    let named = outcome.entries.map(|entries| {
+        let field = |(key, value): (Value, Value)| Some((key.as_str()?.to_owned(), value));
+        Value::Object(entries.into_iter().filter_map(field).collect())
+    });
+    let home = object.header().namespace.as_deref();
+    let keys = match named.or(outcome.result) {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(items)) => {
+            items.iter().map(|it| named_key(it, home)).collect::<Result<_, _>>()?
+        }
+        Some(Value::Object(fields)) if fields.is_empty() => Vec::new(),
+        Some(one) => vec![named_key(&one, home)?],
+    };
+    let value = version(object);
+    Ok(Contribution::Replace(keys.into_iter().map(|key| (key, Arc::clone(&value))).collect()))
+}
+
+fn named_key(value: &Value, home: Option<&str>) -> Result<Key, String> {
+    let wrong =
+        || format!("`map` must return {{ name, namespace }}, a list of them, or nil; not {value}");
+    if let Some(name) = value.as_str() {
+        return Ok(name_key(home, name));
+    }
+    let name = value.get("name").and_then(Value::as_str).ok_or_else(wrong)?;
+    match value.get("namespace") {
+        None => Ok(name_key(home, name)),
+        Some(Value::Null) => Ok(name_key(None, name)),
+        Some(Value::String(namespace)) => Ok(name_key(Some(namespace), name)),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(wrong())
+        }
+    }
+}
+
+fn version(object: &Object) -> Arc<Value> {
+    Arc::new(object.header().resource_version.clone().into())
+}
+
+/// Applies a contribution to the index of a relation, and calls the handler for the objects that are concerned.
+pub fn apply(
+    services: &CallServices,
+    handler: &Handler,
+    owner: &Owner,
+    contribution: Contribution,
+) {
+    let Some(Relation { reconciler, .. }) = &handler.relation else { return };
+    let Some(index) = services.indexes.get(&handler.id) else { return };
+    let before = index.contributed(owner);
+    index.apply(owner, contribution);
+    let now = index.contributed(owner);
+    if before == now {
+        return;
+    }
+    let keys = before.into_iter().chain(now).map(|(key, _)| key).collect::<BTreeSet<_>>();
+    for key in &keys {
+        services.reconcilers.request(reconciler, key);
+    }
+}
+
+/// Removes what a deleted object has contributed to any index.
+pub fn remove(services: &CallServices, handlers: &[Arc<Handler>], owner: &Owner) {
+    for handler in handlers.iter().filter(|it| it.relation.is_some()) {
+        apply(services, handler, owner, Contribution::Remove);
+    }
+    services.indexes.remove(owner);
+}

@@ -1,0 +1,125 @@
+//! The handlers that are derived from a declaration of `kopf.reconcile`: for each kind that it owns or watches, an index handler keeps the
+//! objects by the uid of their parent, and calls the handler when one of them changes.
+
+use std::sync::Arc;
+
+use super::{
+    description,
+    function::Function,
+    handler::{Background, Filters, Handler, Kind, Limits, Named, Parts, Relation, Role, Watched},
+    reconcile::{INDEX, label_of},
+};
+use crate::logic::text::json;
+
+impl Handler {
+    /// Returns whether `kopf.reconcile` has declared it.
+    pub fn is_reconciler(&self) -> bool {
+        self.kind == Kind::Reconcile
+    }
+
+    /// Returns whether its calls end a deletion, so that they must not be missed.
+    pub fn finalizes(&self) -> bool {
+        self.reconcile.as_ref().is_some_and(|it| it.finalizer || it.finalize.is_some())
+    }
+
+    /// Returns what identifies it among all reconcile handlers: ids may repeat for other resources.
+    pub fn reconciler_key(&self) -> Arc<str> {
+        let resource = self.selector.as_ref().map(description::resource).unwrap_or_default();
+        format!("{}@{resource}", self.id).into()
+    }
+
+    /// Returns the id of the index of the children of one kind, or of the related objects.
+    fn relation_id(&self, what: &str, kind: &Named) -> Arc<str> {
+        format!("{INDEX}{}/{what}/{}", self.reconciler_key(), kind.text).into()
+    }
+
+    /// Returns the ids of the indexes of its children, with the kinds.
+    pub fn child_indexes(&self) -> impl Iterator<Item = (Arc<str>, &Named)> {
+        let owns = self.reconcile.iter().flat_map(|it| &it.owns);
+        owns.map(|it| (self.relation_id("owns", it), it))
+    }
+
+    /// Returns the id of the index of the parents of its objects, if it needs one.
+    pub fn parent_index(&self) -> Option<Arc<str>> {
+        self.parent.as_ref().map(|it| format!("{INDEX}parents/{}", it.text).into())
+    }
+
+    /// Returns the index handlers that it needs.
+    pub fn relations(&self) -> Vec<Handler> {
+        if let Some((id, parent)) = self.parent_index().zip(self.parent.as_ref()) {
+            let labels = Arc::default();
+            let relation =
+                Relation { reconciler: Arc::clone(&self.id), labels, role: Role::Parent };
+            let code = json::fingerprint(&parent.text.clone().into()) | 1;
+            return vec![self.derived((id, parent), relation, &self.function, code)];
+        }
+        let Some(options) = &self.reconcile else { return Vec::new() };
+        let former = options.formerly.iter().map(String::as_str);
+        let labels: Arc<[_]> = [&*self.id].into_iter().chain(former).map(label_of).collect();
+        let reconciler = self.reconciler_key();
+        let relation = |role| {
+            let (reconciler, labels) = (Arc::clone(&reconciler), Arc::clone(&labels));
+            Relation { reconciler, labels, role }
+        };
+        // No code of the script decides about children: an edit changes nothing about them.
+        let code = code_of(&labels);
+        let owned = options.owns.iter().map(|kind| {
+            let id = self.relation_id("owns", kind);
+            self.derived((id, kind), relation(Role::Owned), &self.function, code)
+        });
+        let watched = options.watches.iter().map(|Watched { kind, map }| {
+            let place = (self.relation_id("watches", kind), kind);
+            match map {
+                Some(map) => self.derived(place, relation(Role::Mapped), map, self.code),
+                None => self.derived(place, relation(Role::All), &self.function, code),
+            }
+        });
+        owned.chain(watched).collect()
+    }
+
+    /// Returns an index handler of another kind, for this handler.
+    fn derived(
+        &self,
+        (id, kind): (Arc<str>, &Named),
+        relation: Relation,
+        function: &Function,
+        code: u64,
+    ) -> Handler {
+        let mut handler = Handler {
+            id,
+            kind: Kind::Index,
+            selector: Some(kind.selector.clone()),
+            function: function.clone(),
+            code,
+            reconcile: None,
+            parent: None,
+            relation: Some(relation),
+            param: None,
+            filters: Filters::default(),
+            limits: Limits::default(),
+            background: Background::default(),
+            parts: Parts::default(),
+            for_scripts: None,
+            ..self.clone()
+        };
+        let twin = Handler { function: function.clone().without_owner(), ..handler.clone() };
+        handler.for_scripts = Some(Arc::new(twin));
+        handler
+    }
+
+    /// Returns the handler with its function `finalize` instead of its own.
+    pub fn finalizing(&self) -> Option<Arc<Handler>> {
+        let function = self.reconcile.as_ref()?.finalize.clone()?;
+        let twin = Handler {
+            function: function.clone().without_owner(),
+            for_scripts: None,
+            ..self.for_scripts.as_deref().unwrap_or(self).clone()
+        };
+        Some(Arc::new(Handler { function, for_scripts: Some(Arc::new(twin)), ..self.clone() }))
+    }
+}
+
+/// Returns a fingerprint of what decides which objects are children: never 0, which means unknown.
+fn code_of(labels: &[String]) -> u64 {
+    json::fingerprint(&labels.into()) | 1
+}

@@ -1,0 +1,273 @@
+//! Children: how they are marked, recognized and owned.
+
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+use super::{Manifest, digest};
+use crate::logic::{
+    access::kube::without_nulls,
+    handlers::reconcile::label_of,
+    object::{
+        Header, Object,
+        reference::{self, Ownership},
+        resource::Resource,
+    },
+};
+
+/// The start of the names of field managers: the id of the handler follows.
+const MANAGER: &str = "kopf-";
+/// Maximum number of bytes of a field manager.
+const MANAGER_MAX: usize = 128;
+/// The label with the handler that has applied a child.
+const HANDLER: &str = "kopf.dev/reconciler";
+/// The label with the uid of the parent.
+const PARENT: &str = "kopf.dev/parent";
+/// The annotation with the digest of what was applied.
+const DIGEST: &str = "kopf.dev/applied";
+
+/// The parent of children, and the handler that applies them.
+#[derive(Clone, Copy, Debug)]
+pub struct Family<'a> {
+    /// The id of the handler.
+    pub handler: &'a str,
+    /// The parent.
+    pub parent: &'a Object,
+    /// Its resource.
+    pub resource: &'a Resource,
+    /// Whether the parent is held until the handler has deleted what has no owner reference.
+    pub is_held: bool,
+}
+
+/// A child as it is applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child {
+    /// Where it is in the result of the function.
+    pub path: String,
+    /// Its resource.
+    pub resource: Arc<Resource>,
+    /// Its namespace; `None` if it is cluster-scoped.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// What is applied.
+    pub body: Value,
+    /// The digest of it.
+    pub digest: String,
+}
+
+/// An existing child.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// Its resource.
+    pub resource: Arc<Resource>,
+    /// Its namespace.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// The child.
+    pub body: Arc<Value>,
+}
+
+/// Identifies a child of an object, whatever its version.
+pub fn key_of(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
+    let Resource { group, kind, .. } = resource;
+    format!("{kind}.{group}/{}/{name}", namespace.unwrap_or_default())
+}
+
+/// Returns a child as messages name it: `Deployment default/web`.
+pub fn shown(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
+    let place = namespace.map(|it| format!("{it}/")).unwrap_or_default();
+    format!("{} {place}{name}", resource.kind)
+}
+
+/// Returns the field manager of a handler.
+pub fn manager(handler: &str) -> String {
+    let whole = format!("{MANAGER}{handler}");
+    if whole.len() <= MANAGER_MAX && whole.chars().all(|it| !it.is_control()) {
+        return whole;
+    }
+    format!("{MANAGER}{}", label_of(handler))
+}
+
+/// Returns the uid of the parent of an object that a handler with one of these labels has applied.
+pub fn parent_of<'a>(header: &'a Header, labels: &[String]) -> Option<&'a str> {
+    let handler = header.labels.get(HANDLER)?.as_str()?;
+    let is_ours = labels.iter().any(|it| it == handler);
+    header.labels.get(PARENT)?.as_str().filter(|it| is_ours && !it.is_empty())
+}
+
+/// Returns the handler label and the parent's uid of an object, as far as it has them.
+pub fn identity_of(body: &Value) -> (Option<&str>, Option<&str>) {
+    let label = |name: &str| body.get("metadata")?.get("labels")?.get(name)?.as_str();
+    (label(HANDLER), label(PARENT))
+}
+
+impl Observed {
+    /// Returns the version of the object.
+    pub fn version(&self) -> Option<&str> {
+        self.meta("resourceVersion")
+    }
+
+    /// Returns the uid.
+    pub fn uid(&self) -> Option<&str> {
+        self.meta("uid")
+    }
+
+    /// Returns whether it is being deleted.
+    pub fn is_ending(&self) -> bool {
+        self.meta("deletionTimestamp").is_some()
+    }
+
+    /// Returns the digest of what was applied last.
+    pub fn digest(&self) -> Option<&str> {
+        self.body.get("metadata")?.get("annotations")?.get(DIGEST)?.as_str()
+    }
+
+    /// Returns the label of the handler that has applied it.
+    pub fn handler(&self) -> Option<&str> {
+        identity_of(&self.body).0
+    }
+
+    /// Returns whether the garbage collector deletes it with its parent.
+    pub fn is_owned_by(&self, parent: &str) -> bool {
+        let owners = self.body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        owners.into_iter().flatten().any(|it| it.get("uid").is_some_and(|it| it == parent))
+    }
+
+    fn meta(&self, name: &str) -> Option<&str> {
+        self.body.get("metadata")?.get(name)?.as_str()
+    }
+}
+
+impl Family<'_> {
+    /// Returns a wanted child as it is applied: in its namespace, with its marks and its owner.
+    ///
+    /// # Errors
+    /// Says why it cannot be a child.
+    pub fn child(&self, manifest: Manifest, resource: Arc<Resource>) -> Result<Child, String> {
+        let Manifest { path, namespace, name, mut body, .. } = manifest;
+        let parent = self.parent.header();
+        let home = parent.namespace.as_deref();
+        let namespace = match (resource.namespaced, namespace) {
+            (true, Some(it)) => Some(it),
+            (true, None) => Some(home.map(str::to_owned).ok_or_else(|| {
+                format!("{path}.metadata.namespace is missing: the parent is cluster-scoped")
+            })?),
+            (false, None) => None,
+            (false, Some(it)) => {
+                let kind = &resource.kind;
+                return Err(format!(
+                    "{path}.metadata.namespace is {it:?}, but {kind} is cluster-scoped"
+                ));
+            }
+        };
+        self.check_ancestors(&path, &resource, namespace.as_deref(), &name)?;
+        let can_be_owned = home.is_none() || home == namespace.as_deref();
+        if !can_be_owned && !self.is_held {
+            let place = namespace
+                .as_ref()
+                .map_or("is cluster-scoped".to_owned(), |it| format!("is in the namespace {it:?}"));
+            return Err(format!(
+                "{path}: it {place}, so it cannot have an owner reference to its parent, and it would never be deleted: set the option `finalizer = true` or `finalize`"
+            ));
+        }
+        let mut meta = match body.remove("metadata") {
+            Some(Value::Object(meta)) => meta,
+            Some(_) | None => Map::new(),
+        };
+        for set in [
+            "resourceVersion",
+            "uid",
+            "managedFields",
+            "creationTimestamp",
+            "generation",
+            "selfLink",
+        ] {
+            meta.shift_remove(set);
+        }
+        meta.insert("name".into(), name.clone().into());
+        if let Some(namespace) = &namespace {
+            meta.insert("namespace".into(), namespace.clone().into());
+        }
+        let uid = parent.uid.clone().unwrap_or_default();
+        let marks = [(HANDLER, label_of(self.handler).into()), (PARENT, uid.into())];
+        set_in(&mut meta, "labels", marks);
+        if can_be_owned {
+            let owners = self.owners(meta.get("ownerReferences"));
+            meta.insert("ownerReferences".into(), owners);
+        }
+        body.insert("metadata".into(), Value::Object(meta));
+        let mut body = Value::Object(body);
+        without_nulls(&mut body);
+        let digest = digest(&body);
+        if let Some(Value::Object(meta)) = body.get_mut("metadata") {
+            set_in(meta, "annotations", [(DIGEST, digest.clone().into())]);
+        }
+        Ok(Child { path, resource, namespace, name, body, digest })
+    }
+
+    /// Refuses the parent itself and its owners: both would wait for each other's deletion.
+    fn check_ancestors(
+        &self,
+        path: &str,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<(), String> {
+        let parent = self.parent.header();
+        let is_same_kind =
+            |kind: &str, group: &str| resource.kind == kind && resource.group == group;
+        if is_same_kind(&self.resource.kind, &self.resource.group)
+            && parent.name.as_deref() == Some(name)
+            && parent.namespace.as_deref() == namespace
+        {
+            return Err(format!("{path}: it is its own parent"));
+        }
+        let body = self.parent.body();
+        let owners = body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        for owner in owners.into_iter().flatten() {
+            let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
+            let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+            let is_near = namespace.is_none() || namespace == parent.namespace.as_deref();
+            if is_same_kind(text("kind"), group) && text("name") == name && is_near {
+                return Err(format!(
+                    "{path}: {} {name:?} owns the parent, so it cannot be its child",
+                    resource.kind
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the owners that the function has set, and the parent.
+    fn owners(&self, given: Option<&Value>) -> Value {
+        let mut owner = self.parent.body().as_ref().clone();
+        let reference = self.parent.header().reference_in(self.resource);
+        if let Value::Object(fields) = &mut owner {
+            fields.insert("apiVersion".into(), reference.api_version.into());
+            fields.insert("kind".into(), reference.kind.into());
+        }
+        let own = Value::Object(reference::owner(&owner, Ownership::default()));
+        let given = given.and_then(Value::as_array).cloned().unwrap_or_default();
+        let others = given.into_iter().filter(|it| it.get("uid") != own.get("uid"));
+        let has_controller = |it: &Value| it.get("controller") == Some(&json!(true));
+        let mut all: Vec<_> = others.collect();
+        if !all.iter().any(has_controller) {
+            all.push(own);
+        } else if let Value::Object(mut own) = own {
+            own.insert("controller".into(), false.into());
+            all.push(own.into());
+        }
+        Value::Array(all)
+    }
+}
+
+/// Sets fields of the map under a key; anything else there is replaced.
+fn set_in<const N: usize>(fields: &mut Map<String, Value>, key: &str, set: [(&str, Value); N]) {
+    let mut map = match fields.shift_remove(key) {
+        Some(Value::Object(map)) => map,
+        Some(_) | None => Map::new(),
+    };
+    map.extend(set.map(|(name, value)| (name.to_owned(), value)));
+    fields.insert(key.to_owned(), Value::Object(map));
+}

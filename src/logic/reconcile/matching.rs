@@ -1,0 +1,71 @@
+//! Compares children with what was applied. Defaults that the server has added are no difference.
+
+use serde_json::{Map, Value};
+
+use crate::logic::text::json;
+
+/// The fields of metadata that change without a change of the content.
+const VOLATILE: [&str; 6] =
+    ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
+
+/// Returns the digest of what is applied.
+pub fn digest(body: &Value) -> String {
+    format!("{:016x}", json::fingerprint(body))
+}
+
+/// Returns a fingerprint of the content of an object: all but its status and what the server counts.
+pub fn content(body: &Value) -> u64 {
+    let Value::Object(fields) = body else { return json::fingerprint(body) };
+    let mut content = Map::new();
+    for (key, value) in fields.iter().filter(|(key, _)| *key != "status") {
+        let value = match value {
+            Value::Object(meta) if key == "metadata" => {
+                let kept = meta.iter().filter(|(key, _)| !VOLATILE.contains(&key.as_str()));
+                kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>().into()
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => value.clone(),
+        };
+        content.insert(key.clone(), value);
+    }
+    json::fingerprint(&Value::Object(content))
+}
+
+/// Returns whether an object has all that was applied to it. Items of lists are found by their names, if all have one.
+pub fn contains(object: &Value, applied: &Value) -> bool {
+    match (object, applied) {
+        (Value::Object(object), Value::Object(applied)) => applied.iter().all(|(key, value)| {
+            object.get(key).map_or_else(|| is_void(value), |it| contains(it, value))
+        }),
+        (Value::Array(object), Value::Array(applied)) => {
+            let named = applied.iter().map(name).collect::<Option<Vec<_>>>();
+            let Some(names) = named.filter(|it| !it.is_empty()) else {
+                return object.len() == applied.len()
+                    && object.iter().zip(applied).all(|(it, value)| contains(it, value));
+            };
+            applied.iter().zip(names).all(|(value, own)| {
+                let mut same = object.iter().filter(|it| name(it) == Some(own));
+                same.any(|it| contains(it, value))
+            })
+        }
+        (object, applied) => json::equal(object, applied),
+    }
+}
+
+fn name(item: &Value) -> Option<&str> {
+    item.get("name")?.as_str()
+}
+
+/// Returns whether servers leave this out.
+fn is_void(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}

@@ -1,0 +1,20 @@
+//! Decides what a reconcile handler does: reads what its function returns, compares it with the children that exist, and plans which
+//! to apply and which to delete.
+
+mod child;
+mod matching;
+mod pace;
+mod plan;
+mod status;
+#[cfg(test)]
+mod tests;
+mod wanted;
+
+pub use self::{
+    child::{Child, Family, Observed, identity_of, key_of, manager, parent_of, shown},
+    matching::{contains, content, digest},
+    pace::{Pace, Slow},
+    plan::{Applied, Apply, Plan, plan},
+    status::changes,
+    wanted::{Manifest, Wanted},
+};

@@ -1,0 +1,137 @@
+//! Decides which children to apply and which to delete.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::{Child, Observed, contains, content, key_of, shown};
+
+/// How long an applied child may be missing in the watch before it is applied again.
+const UNSEEN_MAX: Duration = Duration::from_secs(10);
+
+/// What is known of a child since it was applied or seen as wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    /// The digest of what was applied.
+    pub digest: String,
+    /// The fingerprint of the content that the server has made of it.
+    pub content: u64,
+    /// The version of the object then.
+    pub version: Option<u64>,
+    /// Whether the watch has shown this version, or a newer one.
+    pub is_seen: bool,
+    /// When it was applied.
+    pub at: Duration,
+}
+
+/// The children to apply and to delete.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// In the order of the result of the function.
+    pub applies: Vec<Apply>,
+    /// Indexes of the observed children to delete, after everything was applied.
+    pub prunes: Vec<usize>,
+    /// When to look again, because the watch may have missed something.
+    pub recheck: Option<Duration>,
+}
+
+/// One child to apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apply {
+    /// The index of the child.
+    pub child: usize,
+    /// The watch shows that the child belongs to the handler and its object.
+    pub is_known: bool,
+    /// The label of the handler that has applied it before under another id.
+    pub former: Option<String>,
+    /// The child exists and has what was applied before.
+    pub is_repair: bool,
+}
+
+/// Plans the next requests. Updates what is known of the children by what the watch shows. `label` is that of the handler.
+///
+/// # Errors
+/// If two children are the same object.
+pub fn plan(
+    children: &[Child],
+    observed: &[Observed],
+    known: &mut BTreeMap<String, Applied>,
+    (label, now): (&str, Duration),
+) -> Result<Plan, String> {
+    let mut plan = Plan::default();
+    let mut wanted = BTreeMap::new();
+    let by_key: BTreeMap<_, _> = observed
+        .iter()
+        .map(|it| (key_of(&it.resource, it.namespace.as_deref(), &it.name), it))
+        .collect();
+    for (index, child) in children.iter().enumerate() {
+        let key = key_of(&child.resource, child.namespace.as_deref(), &child.name);
+        if let Some(first) = wanted.insert(key.clone(), &child.path) {
+            let what = shown(&child.resource, child.namespace.as_deref(), &child.name);
+            return Err(format!("{}: {what} is already wanted by {first}", child.path));
+        }
+        let apply = Apply { child: index, is_known: false, former: None, is_repair: false };
+        match by_key.get(&key) {
+            // The end of its deletion calls the function again.
+            Some(present) if present.is_ending() => {}
+            Some(present) => {
+                let former = present.handler().filter(|it| *it != label).map(str::to_owned);
+                if former.is_some() || is_outdated(child, present, known.get_mut(&key)) {
+                    let is_repair = known.get(&key).is_some_and(|it| it.digest == child.digest);
+                    plan.applies.push(Apply { is_known: true, former, is_repair, ..apply });
+                } else {
+                    known.entry(key).or_insert_with(|| seen(child, present, now));
+                }
+            }
+            None => match known.get(&key).filter(|it| !it.is_seen && it.digest == child.digest) {
+                Some(own) if now < own.at.saturating_add(UNSEEN_MAX) => {
+                    let due = own.at.saturating_add(UNSEEN_MAX);
+                    plan.recheck = Some(plan.recheck.map_or(due, |it| it.min(due)));
+                }
+                Some(_) | None => plan.applies.push(apply),
+            },
+        }
+    }
+    let keys: BTreeSet<_> = wanted.keys().collect();
+    let is_unwanted = |(_, it): &(usize, &Observed)| {
+        let key = key_of(&it.resource, it.namespace.as_deref(), &it.name);
+        !it.is_ending() && !keys.contains(&key)
+    };
+    plan.prunes = observed.iter().enumerate().filter(is_unwanted).map(|(index, _)| index).collect();
+    known.retain(|key, _| wanted.contains_key(key));
+    Ok(plan)
+}
+
+/// Returns whether a child must be applied: what is wanted has changed, or somebody has changed the child.
+fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -> bool {
+    let version = present.version().and_then(|it| it.parse::<u64>().ok());
+    if let Some(own) = known.filter(|it| it.digest == child.digest) {
+        if version.zip(own.version).is_some_and(|(seen, own)| seen < own) {
+            // The watch shows the child as it was before.
+            return false;
+        }
+        own.is_seen = true;
+        let content = content(&present.body);
+        if content == own.content {
+            return false;
+        }
+        if contains(&present.body, &child.body) {
+            own.content = content;
+            return false;
+        }
+        return true;
+    }
+    present.digest() != Some(&child.digest) || !contains(&present.body, &child.body)
+}
+
+/// Returns what is known of a child that was applied before the operator was started.
+fn seen(child: &Child, present: &Observed, now: Duration) -> Applied {
+    Applied {
+        digest: child.digest.clone(),
+        content: content(&present.body),
+        version: present.version().and_then(|it| it.parse().ok()),
+        is_seen: true,
+        at: now,
+    }
+}

@@ -1,0 +1,305 @@
+//! Results, children and plans.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{
+    Applied, Child, Family, Observed, Pace, Plan, Wanted, changes, contains, content, plan,
+};
+use crate::logic::object::{Object, resource::Resource};
+
+fn resource(kind: &str, namespaced: bool) -> Arc<Resource> {
+    let plural = format!("{}s", kind.to_lowercase());
+    Arc::new(Resource {
+        version: "v1".into(),
+        plural,
+        kind: kind.into(),
+        namespaced,
+        ..Resource::default()
+    })
+}
+
+fn parent() -> Object {
+    Object::from_value(json!({
+        "apiVersion": "kopf.dev/v1", "kind": "Web",
+        "metadata": { "name": "web", "namespace": "ns", "uid": "u1", "ownerReferences": [
+            { "apiVersion": "v1", "kind": "ConfigMap", "name": "above", "uid": "u0" },
+        ] },
+    }))
+}
+
+fn children(result: &Value, is_held: bool) -> Result<Vec<Child>, String> {
+    let (parent, own) = (parent(), resource("Web", true));
+    let own = Resource { group: "kopf.dev".into(), ..Resource::clone(&own) };
+    let family = Family { handler: "fn", parent: &parent, resource: &own, is_held };
+    let wanted = Wanted::read(Some(result), 1)?.children.unwrap_or_default();
+    let child = |it: super::Manifest| {
+        let is_cluster_scoped = it.kind == "Namespace";
+        let mut resource = Resource::clone(&resource(&it.kind, !is_cluster_scoped));
+        if it.kind == "Web" {
+            resource.group = "kopf.dev".into();
+        }
+        family.child(it, Arc::new(resource))
+    };
+    wanted.into_iter().map(child).collect()
+}
+
+fn map(name: &str, data: &Value) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data })
+}
+
+fn one(name: &str, data: &Value) -> Child {
+    children(&json!({ "children": [map(name, data)] }), false).expect("a child").remove(0)
+}
+
+/// A child as a server shows it.
+fn seen(child: &Child, version: u64) -> Observed {
+    let mut body = child.body.clone();
+    let meta = body["metadata"].as_object_mut().expect("metadata");
+    meta.insert("resourceVersion".into(), version.to_string().into());
+    meta.insert("uid".into(), format!("uid-{}", child.name).into());
+    Observed {
+        resource: Arc::clone(&child.resource),
+        namespace: child.namespace.clone(),
+        name: child.name.clone(),
+        body: Arc::new(body),
+    }
+}
+
+fn edited(observed: &Observed, version: u64, edit: impl FnOnce(&mut Value)) -> Observed {
+    let mut body = Value::clone(&observed.body);
+    body["metadata"]["resourceVersion"] = version.to_string().into();
+    edit(&mut body);
+    Observed { body: Arc::new(body), ..observed.clone() }
+}
+
+fn applied(child: &Child, version: u64, at: u64) -> (String, Applied) {
+    let key = super::key_of(&child.resource, child.namespace.as_deref(), &child.name);
+    let content = content(&seen(child, version).body);
+    let (digest, at) = (child.digest.clone(), Duration::from_secs(at));
+    (key, Applied { digest, content, version: Some(version), is_seen: false, at })
+}
+
+fn planned(
+    children: &[Child],
+    observed: &[Observed],
+    known: &mut BTreeMap<String, Applied>,
+    now: u64,
+) -> Plan {
+    plan(children, observed, known, ("fn", Duration::from_secs(now))).expect("a plan")
+}
+
+#[test]
+fn mistakes_in_results_are_told_with_their_path() {
+    let named = |fields: Value| {
+        let mut object = map("a", &json!({}));
+        for (key, value) in fields.as_object().expect("fields") {
+            object[key] = value.clone();
+        }
+        json!({ "children": [map("z", &json!({})), object] })
+    };
+    let cases = [
+        (json!(5), "it returned 5, not a map"),
+        (json!([1]), "it returned a list, not a map"),
+        (map("a", &json!({})), "it returned a whole object"),
+        (json!({ "childs": [] }), "unknown field `childs`, did you mean `children`?"),
+        (json!({ "children": { "a": 1 } }), "children: expected a list, got a map"),
+        (json!({ "children": [1] }), "children[1]: expected an object, got 1"),
+        (named(json!({ "kind": null })), "children[2].kind is missing"),
+        (named(json!({ "apiVersion": 5 })), "children[2].apiVersion: expected a string, got 5"),
+        (named(json!({ "metadata": {} })), "children[2].metadata.name is missing"),
+        (named(json!({ "metadata": { "generateName": "x-" } })), "children need fixed names"),
+        (
+            named(json!({ "metadata": { "name": "a", "labels": [1] } })),
+            "children[2].metadata.labels: expected a map",
+        ),
+        (named(json!({ "data": { "x": "y".repeat(2 << 20) } })), "children[2]: 2097"),
+        (json!({ "children": vec![Value::Null; 2001] }), "children: 2001 objects, at most 2000"),
+        (json!({ "status": 5 }), "status: expected a map, got 5"),
+        (json!({ "status": { "conditions": [] } }), "status.conditions"),
+        (json!({ "conditions": [{ "status": true }] }), "conditions[1].type is missing"),
+        (json!({ "conditions": [{ "type": "Ready" }] }), "conditions[1]: the status must be"),
+        (
+            json!({ "conditions": [{ "type": "A", "status": true }, { "type": "A", "status": true }] }),
+            "conditions[2].type: there are two",
+        ),
+        (json!({ "conditions": [{ "type": "A", "state": true }] }), "conditions[1].state"),
+        (
+            json!({ "requeue": "soon" }),
+            "requeue: expected seconds or a duration such as \"10m\", got \"soon\"",
+        ),
+    ];
+    for (result, expected) in cases {
+        let problem = Wanted::read(Some(&result), 1).expect_err(expected);
+        assert!(problem.contains(expected), "{problem}: {expected}");
+    }
+    let problem = Wanted::read(Some(&json!({ "children": [1] })), 0).expect_err("no object");
+    assert!(problem.starts_with("children[0]"), "Rhai counts from 0: {problem}");
+}
+
+#[test]
+fn nothing_is_no_change_and_an_empty_list_is_no_children() {
+    for nothing in [None, Some(Value::Null), Some(json!({}))] {
+        let wanted = Wanted::read(nothing.as_ref(), 1).expect("nothing");
+        assert_eq!(wanted, Wanted::default());
+    }
+    // Lua has one empty table.
+    for empty in [json!([]), json!({}), json!([null])] {
+        let wanted = Wanted::read(Some(&json!({ "children": empty })), 1).expect("no children");
+        assert_eq!(wanted.children, Some(Vec::new()));
+    }
+}
+
+#[test]
+fn children_that_cannot_be_children_are_refused() {
+    let with = |kind: &str, api: &str, meta: Value| json!({ "children": [{ "apiVersion": api, "kind": kind, "metadata": meta }] });
+    let cases = [
+        (with("Web", "kopf.dev/v1", json!({ "name": "web" })), "children[1]: it is its own parent"),
+        (with("ConfigMap", "v1", json!({ "name": "above" })), "owns the parent"),
+        (with("Namespace", "v1", json!({ "name": "a", "namespace": "b" })), "is cluster-scoped"),
+        (with("Namespace", "v1", json!({ "name": "a" })), "`finalizer = true`"),
+        (
+            with("ConfigMap", "v1", json!({ "name": "a", "namespace": "b" })),
+            "is in the namespace \"b\"",
+        ),
+    ];
+    for (result, expected) in cases {
+        let problem = children(&result, false).expect_err(expected);
+        assert!(problem.contains(expected), "{problem}: {expected}");
+    }
+    let unowned = with("ConfigMap", "v1", json!({ "name": "above", "namespace": "b" }));
+    let unowned = children(&unowned, true).expect("a child without owner").remove(0);
+    assert_eq!(unowned.body.pointer("/metadata/ownerReferences"), None);
+    assert_eq!(unowned.body.pointer("/metadata/labels/kopf.dev~1parent"), Some(&json!("u1")));
+}
+
+#[test]
+fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
+    let (child, mut known) = (one("a", &json!({ "x": "1" })), BTreeMap::new());
+    let own = std::slice::from_ref(&child);
+    let plan = planned(own, &[], &mut known, 0);
+    assert_eq!((plan.applies.len(), plan.applies[0].is_known), (1, false));
+    known.extend([applied(&child, 5, 0)]);
+    let plan = planned(own, &[], &mut known, 1);
+    assert!(plan.applies.is_empty(), "the watch has not shown it yet");
+    assert_eq!(plan.recheck, Some(Duration::from_secs(10)));
+    assert_eq!(planned(own, &[], &mut known, 10).applies.len(), 1, "nor later");
+    let present = seen(&child, 5);
+    assert_eq!(planned(own, std::slice::from_ref(&present), &mut known, 1), Plan::default());
+    let busy = edited(&present, 6, |it| it["status"] = json!({ "ready": true }));
+    assert_eq!(planned(own, &[busy], &mut known, 1), Plan::default(), "its status");
+    let defaulted = edited(&present, 7, |it| it["data"]["more"] = json!("2"));
+    assert_eq!(planned(own, &[defaulted], &mut known, 1), Plan::default(), "fields of others");
+    let changed = edited(&present, 8, |it| it["data"]["x"] = json!("2"));
+    let plan = planned(own, &[changed], &mut known, 1);
+    assert!(plan.applies[0].is_known && plan.applies[0].is_repair);
+    assert_eq!(planned(own, &[], &mut known, 1).applies.len(), 1, "somebody has deleted it");
+    let newer = one("a", &json!({ "x": "3" }));
+    let plan = planned(&[newer], &[present], &mut known, 1);
+    assert!(plan.applies[0].is_known && !plan.applies[0].is_repair);
+}
+
+#[test]
+fn the_watch_may_be_older_than_our_own_request() {
+    let (before, after) = (one("a", &json!({ "x": "1" })), one("a", &json!({ "x": "2" })));
+    let mut known = BTreeMap::from([applied(&after, 9, 0)]);
+    let old = seen(&before, 5);
+    assert_eq!(planned(&[after], &[old], &mut known, 1), Plan::default());
+}
+
+#[test]
+fn after_a_restart_only_what_differs_is_applied() {
+    let child = one("a", &json!({ "x": "1", "list": [{ "name": "b", "v": 1 }] }));
+    let own = std::slice::from_ref(&child);
+    let same = edited(&seen(&child, 5), 6, |it| {
+        it["data"]["list"] =
+            json!([{ "name": "side", "v": 0 }, { "name": "b", "v": 1, "default": true }]);
+    });
+    let mut known = BTreeMap::new();
+    assert_eq!(planned(own, &[same], &mut known, 0), Plan::default());
+    assert_eq!(known.len(), 1);
+    for edit in [json!([]), json!([{ "name": "b", "v": 2 }])] {
+        let other = edited(&seen(&child, 5), 6, |it| it["data"]["list"] = edit);
+        assert_eq!(planned(own, &[other], &mut BTreeMap::new(), 0).applies.len(), 1);
+    }
+    // A field that was applied before is not wanted any more: only an application can remove it.
+    let less = one("a", &json!({ "x": "1" }));
+    assert_eq!(planned(&[less], &[seen(&child, 5)], &mut BTreeMap::new(), 0).applies.len(), 1);
+}
+
+#[test]
+fn a_value_that_the_server_normalizes_is_applied_once() {
+    let child = one("a", &json!({ "cpu": "1000m" }));
+    let normal = edited(&seen(&child, 5), 5, |it| it["data"]["cpu"] = json!("1"));
+    let (key, own) = applied(&child, 5, 0);
+    let own = Applied { content: content(&normal.body), ..own };
+    let mut known = BTreeMap::from([(key, own)]);
+    assert_eq!(planned(&[child], &[normal], &mut known, 1), Plan::default());
+}
+
+#[test]
+fn what_is_not_wanted_is_pruned_but_not_what_is_being_deleted() {
+    let (a, b, c) = (one("a", &json!({})), one("b", &json!({})), one("c", &json!({})));
+    let ending = edited(&seen(&c, 3), 4, |it| it["metadata"]["deletionTimestamp"] = json!("now"));
+    let observed = [seen(&a, 1), seen(&b, 2), ending];
+    let plan = planned(&[b], &observed, &mut BTreeMap::new(), 0);
+    assert_eq!((plan.applies.len(), plan.prunes), (0, vec![0]));
+    let plan = planned(&[c], &observed, &mut BTreeMap::new(), 0);
+    assert!(plan.applies.is_empty(), "it is created again when its deletion has ended");
+}
+
+#[test]
+fn two_children_of_one_name_are_refused() {
+    let twice = [one("a", &json!({})), one("a", &json!({ "x": "1" }))];
+    let problem = plan(&twice, &[], &mut BTreeMap::new(), ("fn", Duration::ZERO));
+    assert_eq!(problem, Err("children[1]: ConfigMap ns/a is already wanted by children[1]".into()));
+}
+
+#[test]
+fn children_of_an_earlier_id_are_taken_over() {
+    let child = one("a", &json!({}));
+    let former = edited(&seen(&child, 1), 1, |it| {
+        it["metadata"]["labels"]["kopf.dev/reconciler"] = json!("old");
+    });
+    let plan = planned(&[child], &[former], &mut BTreeMap::new(), 0);
+    assert_eq!(plan.applies[0].former.as_deref(), Some("old"));
+}
+
+#[test]
+fn only_changes_of_the_status_are_sent() {
+    let status = json!({ "a": 1, "b": { "c": 2, "d": 3 }, "other": true });
+    let of =
+        |wanted: Value| Value::Object(changes(Some(&status), wanted.as_object().expect("a map")));
+    assert_eq!(of(json!({ "a": 1, "b": { "c": 2, "d": 3 } })), json!({}));
+    assert_eq!(of(json!({ "a": 2 })), json!({ "a": 2 }));
+    assert_eq!(of(json!({ "b": { "c": 2 } })), json!({ "b": { "d": null } }));
+    assert_eq!(of(json!({ "a": null, "none": null })), json!({ "a": null }));
+}
+
+#[test]
+fn lists_contain_items_by_their_names() {
+    let has = |object: Value, part: Value| contains(&object, &part);
+    assert!(has(json!([1, 2]), json!([1, 2])) && !has(json!([1, 2, 3]), json!([1, 2])));
+    assert!(has(json!({ "a": 1 }), json!({ "b": {}, "c": [], "d": null })));
+    assert!(!has(json!({ "a": 1 }), json!({ "b": 0 })));
+    assert!(!has(json!([{ "name": "a" }]), json!([{ "name": "b" }])));
+}
+
+#[test]
+fn what_changes_again_and_again_is_slowed_down() {
+    let mut pace = Pace::default();
+    let at = Duration::from_secs;
+    for call in 0..12 {
+        assert_eq!(pace.note(["a".to_owned(), format!("other-{call}")], at(call)), None);
+    }
+    let pauses: Vec<_> =
+        (12..22).filter_map(|call| pace.note(["a".to_owned()], at(call))).collect();
+    let seconds: Vec<_> = pauses.iter().map(|it| it.pause.as_secs()).collect();
+    assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
+    assert!(pauses[0].is_first && !pauses[1].is_first);
+    assert_eq!((pauses[0].what.as_str(), pauses[0].count), ("a", 13));
+    assert_eq!(pace.note([], at(10_000)), None);
+    assert_eq!(pace.note([], at(20_000)), None);
+    assert_eq!(pace.note(["a".to_owned()], at(20_001)), None, "it is calm again");
+}
