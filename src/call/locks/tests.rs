@@ -41,8 +41,8 @@ async fn a_timeout_names_the_holder_and_leaves_the_queue() {
     assert_eq!(locks.count(), 0);
 }
 
-#[test]
-fn the_end_of_a_call_frees_its_locks_and_its_places() {
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_call_frees_its_locks_and_its_places() {
     let locks = Locks::default();
     let _held: Vec<_> = ["x", "y"].map(|it| locks.enter(it, call(1)).expect("free")).into();
     let waits = locks.enter("x", call(2)).expect("queued");

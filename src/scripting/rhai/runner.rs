@@ -214,19 +214,20 @@ impl Runner {
                 limit = self.stuck(&link.0) => return Err(self.abandoned(limit)),
             };
             let Some(wait) = wait else { break };
+            let rest = Unended { waits: Some(rest), placement: self.placement };
             let began = Instant::now();
             tokio::select! {
                 biased; // what is done is done
                 () = wait.until => {}
                 // The call has to end: it sees that it waits for nothing.
                 _ = fresh.changed() => {
-                    waits = rest;
+                    waits = rest.take();
                     continue;
                 }
             }
             // It waits for this; should it be gone, the next wait says so.
             wait.resume.send(began.elapsed()).ok();
-            waits = rest;
+            waits = rest.take();
         }
         match finished.await {
             Ok(result) => result.map_err(|panic| RunError::Panicked(panic_text(&*panic))),
@@ -330,6 +331,30 @@ impl Permits {
         let before = self.all.swap(all, Ordering::Relaxed);
         self.free.add_permits(all.saturating_sub(before));
         let _forgotten = self.free.forget_permits(before.saturating_sub(all));
+    }
+}
+
+/// The waits of a job, during one of them. If they are dropped before the job has ended, time stands still until it has: what it
+/// holds, such as locks, is free then.
+struct Unended {
+    waits: Option<mpsc::Receiver<Wait>>,
+    placement: Placement,
+}
+
+impl Unended {
+    fn take(mut self) -> mpsc::Receiver<Wait> {
+        self.waits.take().unwrap_or_else(|| mpsc::channel(1).1)
+    }
+}
+
+impl Drop for Unended {
+    fn drop(&mut self) {
+        let Some(mut waits) = self.waits.take() else { return };
+        if self.placement == Placement::CurrentRuntime
+            && let Ok(runtime) = Handle::try_current()
+        {
+            drop(runtime.spawn_blocking(move || while waits.blocking_recv().is_some() {}));
+        }
     }
 }
 

@@ -191,7 +191,7 @@ fn typed(script: &str) -> String {
     };
     let said = Regex::new(r"^---@param (\w+) kopf\.(\w+)").expect("a pattern");
     let places = Regex::new(
-        r"kopf\.(?:on\.)?(?<declares>on_\w+|daemon|timer|index|subhandler|register|test|create|update|delete|resume|field|event|validate|mutate|startup|cleanup|login|probe)\(|(?<head>(?:local )?\bfunction\b(?<name>\s+[\w.:]+)?)\((?<parameters>[^()]*)\)",
+        r"kopf\.(?:on\.)?(?<declares>on_\w+|daemon|timer|reconcile|every|cron|index|subhandler|register|test|create|update|delete|resume|field|event|validate|mutate|startup|cleanup|login|probe)\(|(?<head>(?:local )?\bfunction\b(?<name>\s+[\w.:]+)?)\((?<parameters>[^()]*)\)",
     )
     .expect("a pattern");
     let (mut class, mut comments) = ("Change", Vec::new());
@@ -237,11 +237,11 @@ fn typed(script: &str) -> String {
 
 fn category(declares: &str) -> &'static str {
     match declares.trim_start_matches("on_") {
-        "daemon" | "timer" => "Background",
+        "daemon" | "timer" | "reconcile" => "Background",
         "index" => "Index",
         "event" => "Event",
         "validate" | "mutate" => "Admission",
-        "startup" | "cleanup" | "login" | "probe" | "test" => "Activity",
+        "startup" | "cleanup" | "login" | "probe" | "test" | "every" | "cron" => "Activity",
         _ => "Change",
     }
 }
