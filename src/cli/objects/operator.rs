@@ -68,11 +68,11 @@ fn address(url: &str) -> Result<Uri, Report> {
         Report::usage(format!("'{}' is not the address of an operator", url.escape_debug()))
             .with_hint("write it as http://127.0.0.1:8081")
     };
-    let uri = url.parse::<Uri>().map_err(|_| wrong())?;
+    let uri = url.parse::<Uri>().or(Err(wrong()))?;
     let host = uri.authority().filter(|_| uri.scheme_str() == Some("http")).ok_or_else(wrong)?;
     let path = if matches!(uri.path(), "" | "/") { "/metrics" } else { uri.path() };
     let whole = Uri::builder().scheme("http").authority(host.as_str()).path_and_query(path);
-    whole.build().map_err(|_| wrong())
+    whole.build().or(Err(wrong()))
 }
 
 async fn page(address: Uri) -> Result<String, String> {
@@ -85,7 +85,7 @@ async fn page(address: Uri) -> Result<String, String> {
     }
     let body = Limited::new(response.into_body(), PAGE_MAX).collect().await;
     let bytes = body.map_err(|it| it.to_string())?.to_bytes();
-    String::from_utf8(bytes.into()).map_err(|_| "the response is not UTF-8".to_owned())
+    String::from_utf8(bytes.into()).map_err(|it| format!("the response is invalid: {it}"))
 }
 
 /// Returns the cause that says most: the outer ones say "client error".
