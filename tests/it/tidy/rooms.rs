@@ -83,7 +83,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("ports", 1200),
     ("reactor", 100),
     ("reactor/generation", 900),
-    ("reactor/object", 4700),
+    ("reactor/object", 4800),
     ("reactor/observer", 1100),
     ("reactor/operator", 1200),
     ("reactor/streams", 1300),
