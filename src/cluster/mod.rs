@@ -11,7 +11,7 @@ use http::Method;
 
 use crate::logic::{
     handlers::selector::Restrictions,
-    object::{Object, resource::Resource},
+    object::{Object, resource::Resource, url},
 };
 use crate::ports::{
     Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Interrupt, Leadership,
@@ -42,7 +42,6 @@ mod sessions;
 mod tests;
 mod token_file;
 mod transport;
-mod url;
 mod watch;
 
 pub use connect::{ConnectOptions, Dial};

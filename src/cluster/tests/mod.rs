@@ -11,4 +11,3 @@ mod reason;
 mod retry;
 mod service_account;
 mod transport;
-mod url;

@@ -18,6 +18,7 @@ pub mod reason;
 pub mod reference;
 pub mod resource;
 pub(super) mod tree;
+pub mod url;
 
 use std::sync::{Arc, OnceLock};
 

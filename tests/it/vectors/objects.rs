@@ -9,7 +9,8 @@ use kopf::{
             Object, ObjectRef,
             hierarchy::{self, Adoption, HierarchyError},
             reference::{self, Ownership},
-            resource::{Place, Resource},
+            resource::Resource,
+            url::{self, Target},
         },
     },
     settings::{FieldPath, Posting},
@@ -47,16 +48,19 @@ fn namespaces() {
 fn resource_urls() {
     run("resource-urls", |vector| {
         let text = |key: &str| vector.input[key].as_str();
-        let place = Place {
+        let target = Target {
             namespace: text("namespace"),
             name: text("name"),
             subresource: text("subresource"),
         };
         let query = catalogue::map(&vector.input["params"]);
-        let query: Vec<_> =
-            query.iter().map(|(key, it)| (key.as_str(), it.as_str().unwrap_or_default())).collect();
-        let url = catalogue::resource(&vector.input["resource"]).url(place, &query);
-        let Some(url) = refused(vector, url)? else { return Ok(()) };
+        let query: Vec<_> = query
+            .iter()
+            .map(|(key, it)| (key.as_str(), it.as_str().unwrap_or_default().to_owned()))
+            .collect();
+        let path = url::path(&catalogue::resource(&vector.input["resource"]), target);
+        let Some(path) = refused(vector, path)? else { return Ok(()) };
+        let url = url::with_query(&path, &query);
         let server = text("server").unwrap_or_default().trim_end_matches('/');
         same("url", &json!({ "url": format!("{server}{url}") }), &vector.expected)
     });
@@ -210,7 +214,7 @@ fn posted(input: &Value, settings: &Posting) -> Value {
         namespaced: true,
         ..Resource::default()
     };
-    let place = Place { namespace: Some(&event.namespace), ..Place::default() };
+    let target = Target { namespace: Some(&event.namespace), ..Target::default() };
     // The reference leaves out a fraction of zero, with which a real server refuses the event; see `cluster/real.rs`.
     let mut body = event.body;
     for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
@@ -218,7 +222,7 @@ fn posted(input: &Value, settings: &Posting) -> Value {
         body[key] = "2026-01-01T00:00:00+00:00".into();
     }
     json!({
-        "url": events.url(place, &[]).expect("a place"),
+        "url": url::path(&events, target).expect("a target"),
         "headers": { "Content-Type": "application/json" },
         "payload": body,
         "backoffs": null,

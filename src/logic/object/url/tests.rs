@@ -1,6 +1,6 @@
 //! Paths of requests.
 
-use crate::cluster::url::{collection, object, with_query};
+use super::{collection, object, with_query};
 use crate::logic::object::resource::Resource;
 
 fn pods() -> Resource {
