@@ -56,7 +56,7 @@ impl Call {
     }
 
     /// What a function gives, if it is not too large.
-    fn bounded(&self, outcome: Outcome) -> Outcome {
+    pub(super) fn bounded(&self, outcome: Outcome) -> Outcome {
         bounds::within(outcome?, self.surroundings.limits.string_size)
     }
 
