@@ -149,7 +149,7 @@ check(strings.starts_with(hash.argon2("x"), "$argon2id$v=19$m=19456,t=2,p=1$"), 
 fails(function() hash.bcrypt("x", { cost = 16 }) end, "hash.bcrypt: `cost`: expected 4 to 15, got 16")
 fails_with(function() hash.bcrypt(string.rep("x", 73)) end, "`password`: expected at most 72 bytes without a zero byte")
 fails_with(function() hash.bcrypt("a\0b") end, "`password`: expected at most 72 bytes without a zero byte")
-fails(function() hash.argon2("x", { memory = 65537 }) end, "hash.argon2: `memory`, `iterations`: expected at most 64 MiB of memory (settings.sandbox.memory_limit), got 64 MiB")
+fails(function() hash.argon2("x", { memory = 65537 }) end, "hash.argon2: `memory`, `iterations`: expected at most 64 MiB of memory (settings.sandbox.memory_limit), got 65537 KiB")
 fails_with(function() hash.argon2("x", { memory = 65536, iterations = 17 }) end, "expected at most 1048576 KiB in all passes together")
 fails_with(function() hash.check("x", "$argon2id$v=19$m=4194304,t=2,p=1$YWFhYWFhYWE$YWFhYWFhYWFhYWFhYWFhYQ") end, "expected at most 64 MiB of memory")
 fails(function() hash.check("x", "$2b$31$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW") end, "hash.check: `hash`: expected a cost of at most 15, got 31")

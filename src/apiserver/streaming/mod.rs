@@ -8,10 +8,12 @@
 //! | `upgrade.rs` | the change of the protocol; who runs a session |
 //! | `commands.rs` | `exec` and `attach`: `v5.channel.k8s.io`, `v4.channel.k8s.io` |
 //! | `forward.rs` | `port-forward`: connections inside SPDY inside a WebSocket |
+//! | `inside.rs` | connections of clients in the same process |
 //! | `spdy/` | frames of SPDY/3.1 |
 
 mod commands;
 mod forward;
+pub(crate) mod inside;
 mod spdy;
 #[cfg(test)]
 mod tests;

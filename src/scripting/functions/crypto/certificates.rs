@@ -96,15 +96,16 @@ fn signed(call: &Call, request: &str, (ca, life): (&Ca, (Timestamp, Timestamp)))
     let mut request = read.map_err(|problem| {
         Failure::Plain(format!("`csr`: the request cannot be signed: {problem}"))
     })?;
+    let public = parsed::requested(block.contents())?;
     let params = &mut request.params;
     if call.has("names") {
         params.subject_alt_names = names(call)?;
     }
     // What the request asks for beyond names is not granted.
     params.is_ca = IsCa::NoCa;
-    set_usage(params, Kind::Rsa(0));
+    set_usage(params, public.kind);
     set_life(params, life);
-    let made = request.signed_by(&ca.issuer).map_err(|it| failed(&it))?;
+    let made = params.signed_by(&public, &ca.issuer).map_err(|it| failed(&it))?;
     Ok(json!({ "cert": made.pem(), "ca": ca.cert }).into())
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use getrandom::SysRng;
 use rcgen::{
     KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
-    PublicKeyData as _,
+    PublicKeyData, SignatureAlgorithm,
 };
 use rsa::{
     pkcs1::DecodeRsaPrivateKey as _,
@@ -98,14 +98,14 @@ impl fmt::Display for Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::scripting::functions) struct Public {
     pub(in crate::scripting::functions) kind: Kind,
-    /// SubjectPublicKeyInfo, DER.
+    /// `SubjectPublicKeyInfo`, DER.
     pub(super) info: Vec<u8>,
     /// The key inside, as ring takes it.
     pub(in crate::scripting::functions) raw: Vec<u8>,
 }
 
 impl Public {
-    /// Reads a SubjectPublicKeyInfo; `None` if its kind is not supported.
+    /// Reads a `SubjectPublicKeyInfo`; `None` if its kind is not supported.
     pub(super) fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Option<Self> {
         let raw = info.subject_public_key.data.to_vec();
         Some(Public { kind: Kind::of(info)?, info: info.raw.to_vec(), raw })
@@ -114,6 +114,21 @@ impl Public {
     fn of(key: &KeyPair) -> Option<Self> {
         let info = key.subject_public_key_info();
         Self::of_info(&SubjectPublicKeyInfo::from_der(&info).ok()?.1)
+    }
+}
+
+impl PublicKeyData for Public {
+    fn der_bytes(&self) -> &[u8] {
+        &self.raw
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        match self.kind {
+            Kind::Ed25519 => &PKCS_ED25519,
+            Kind::P256 => &PKCS_ECDSA_P256_SHA256,
+            Kind::P384 => &PKCS_ECDSA_P384_SHA384,
+            Kind::Rsa(_) => &PKCS_RSA_SHA256,
+        }
     }
 }
 
@@ -264,7 +279,7 @@ pub(super) fn shown(blocks: &[pem::Pem]) -> String {
         "EC PRIVATE KEY",
         "ENCRYPTED PRIVATE KEY",
     ];
-    match blocks.first().map(|it| it.tag()) {
+    match blocks.first().map(pem::Pem::tag) {
         Some(tag) if KNOWN.contains(&tag) => format!("a PEM with `{tag}`"),
         Some(_) => "another PEM".into(),
         None => "a string that is no PEM".into(),

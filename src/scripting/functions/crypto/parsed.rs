@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use x509_parser::prelude::{GeneralName, ParsedExtension, X509Certificate};
+use x509_parser::{
+    certification_request::X509CertificationRequest,
+    prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate},
+};
 
 use super::keys::{self, Public};
 use crate::scripting::functions::{
@@ -52,6 +55,14 @@ pub(super) fn with_certificate<T>(
     work(&certificate, block.contents())
 }
 
+/// Reads the public key of a request. Not by `rcgen`, which takes the signature for it: OpenSSL signs with SHA-256 on P-384, too.
+pub(super) fn requested(request: &[u8]) -> Result<Public, Failure> {
+    let parsed = X509CertificationRequest::from_der(request).ok();
+    let public =
+        parsed.and_then(|(_, it)| Public::of_info(&it.certification_request_info.subject_pki));
+    public.ok_or_else(|| "`csr`: has a key of a kind that is not supported".into())
+}
+
 /// RFC 3339, as all times of Kubernetes.
 fn stamp(seconds: i64) -> Result<String, Failure> {
     let moment = Timestamp::from_second(seconds);
@@ -60,9 +71,11 @@ fn stamp(seconds: i64) -> Result<String, Failure> {
 }
 
 fn names(certificate: &X509Certificate<'_>) -> Vec<Value> {
-    let names = certificate.extensions().iter().filter_map(|it| match it.parsed_extension() {
-        ParsedExtension::SubjectAlternativeName(names) => Some(&names.general_names),
-        _ => None,
+    let names = certificate.extensions().iter().filter_map(|it| {
+        let ParsedExtension::SubjectAlternativeName(names) = it.parsed_extension() else {
+            return None;
+        };
+        Some(&names.general_names)
     });
     names.flatten().filter_map(name).take(NAMES_MAX).collect()
 }

@@ -17,7 +17,7 @@ use super::parsed::{LUA, Language, RHAI, Script, read_all};
 const ONLY: &str = "BORDER_ONLY";
 
 /// What scripts can hand over; each has scripts in both languages.
-const ROWS: [&str; 19] = [
+const ROWS: [&str; 20] = [
     "answer",
     "argument",
     "compile",
@@ -25,6 +25,7 @@ const ROWS: [&str; 19] = [
     "event",
     "filter",
     "index",
+    "keys",
     "limit",
     "log",
     "memo",
