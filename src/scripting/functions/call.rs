@@ -56,7 +56,7 @@ impl Call {
     }
 
     /// What a function gives, if it is not too large.
-    pub(super) fn bounded(&self, outcome: Outcome) -> Outcome {
+    fn bounded(&self, outcome: Outcome) -> Outcome {
         bounds::within(outcome?, self.surroundings.limits.string_size)
     }
 
@@ -141,6 +141,15 @@ impl Call {
     pub(crate) async fn elsewhere(self, work: fn(&Call) -> Outcome) -> Outcome {
         let done = tokio::task::spawn_blocking(move || self.bounded(work(&self))).await;
         done.unwrap_or_else(|it| Err(Failure::Plain(it.to_string())))
+    }
+}
+
+impl Call {
+    /// Does work that takes long on purpose, such as the generation of a key: one at a time for each script.
+    pub(super) async fn heavily(self, work: fn(&Call) -> Outcome) -> Outcome {
+        let surroundings = Arc::clone(&self.surroundings);
+        let done = surroundings.heavy.run(move || self.bounded(work(&self))).await;
+        done.unwrap_or_else(|problem| Err(Failure::Plain(problem)))
     }
 }
 

@@ -13,9 +13,6 @@ use std::{
 
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::Call;
-use crate::scripting::functions::outcome::{Failure, Outcome};
-
 /// The heavy work of one script.
 #[derive(Debug)]
 pub(crate) struct Heavy {
@@ -31,28 +28,27 @@ impl Default for Heavy {
 }
 
 impl Heavy {
+    /// Does work when it is its turn. The error is that of the thread.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let turn = Arc::clone(&self.turn).acquire_owned().await;
+        let turn = turn.map_err(|closed| closed.to_string())?;
+        let began = Instant::now();
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(turn);
+            done
+        });
+        let done = done.await.map_err(|it| it.to_string());
+        let worked = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.worked.fetch_add(worked, Ordering::Relaxed);
+        done
+    }
+
     /// Returns how much of a wait was work: this restores no computing time.
     pub(crate) fn take_worked(&self) -> Duration {
         Duration::from_micros(self.worked.swap(0, Ordering::Relaxed))
-    }
-}
-
-impl Call {
-    /// Does heavy work when it is the turn of this call.
-    pub(super) async fn heavily(self, work: fn(&Call) -> Outcome) -> Outcome {
-        let surroundings = Arc::clone(&self.surroundings);
-        let heavy = &surroundings.heavy;
-        let turn = Arc::clone(&heavy.turn).acquire_owned().await;
-        let turn = turn.map_err(|closed| Failure::Plain(closed.to_string()))?;
-        let began = Instant::now();
-        let done = tokio::task::spawn_blocking(move || {
-            let outcome = self.bounded(work(&self));
-            drop(turn);
-            outcome
-        });
-        let outcome = done.await.unwrap_or_else(|it| Err(Failure::Plain(it.to_string())));
-        let worked = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        heavy.worked.fetch_add(worked, Ordering::Relaxed);
-        outcome
     }
 }

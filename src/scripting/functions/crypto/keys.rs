@@ -15,10 +15,8 @@ use rsa::{
         spki::AlgorithmIdentifier,
     },
 };
-use serde_json::{Value, json};
 use x509_parser::{prelude::FromDer as _, public_key::PublicKey, x509::SubjectPublicKeyInfo};
 
-use super::ssh;
 use crate::scripting::functions::{outcome::Failure, random};
 
 /// The kinds of keys, as scripts name them.
@@ -210,17 +208,6 @@ impl Key {
     /// Returns the private key as PEM.
     pub(super) fn pem(&self) -> String {
         self.pair.serialize_pem()
-    }
-
-    /// Returns the key pair as scripts get it.
-    pub(super) fn shown(&self) -> Result<Value, Failure> {
-        Ok(json!({
-            "kind": self.public.kind.to_string(),
-            "pem": self.pem(),
-            "public_pem": self.pair.public_key_pem(),
-            "ssh": ssh::public(&self.public),
-            "ssh_private": ssh::private(self)?,
-        }))
     }
 }
 

@@ -7,6 +7,8 @@ mod parsed;
 mod pkcs12;
 mod ssh;
 
+use serde_json::json;
+
 use super::Call;
 use crate::scripting::functions::{
     outcome::Outcome,
@@ -151,5 +153,12 @@ fn key(call: &Call) -> Outcome {
     } else {
         keys::Key::generate(keys::Kind::named("kind", given)?)?
     };
-    Ok(key.shown()?.into())
+    let shown = json!({
+        "kind": key.public.kind.to_string(),
+        "pem": key.pem(),
+        "public_pem": key.pair.public_key_pem(),
+        "ssh": ssh::public(&key.public),
+        "ssh_private": ssh::private(&key)?,
+    });
+    Ok(shown.into())
 }

@@ -222,7 +222,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "exec",
-            doc: "Runs a command in a container, without a shell, and waits for its end. Returns a map with `stdout`, `stderr` and `code`; a code other than 0 is no error. Use kube.copy_from for bytes that are no text.",
+            doc: "Runs a command in a container, without a shell, and waits for its end. Returns a map with `stdout`, `stderr` and `code`; a code other than 0 is no error. Use kube.copy_from for binary data.",
             parameters: &[
                 POD,
                 required("command", Type::List, "The program and its arguments: `{ \"sh\", \"-c\", \"…\" }`."),
@@ -230,7 +230,7 @@ pub(super) const LIBRARY: Library = Library {
             options: &[
                 NAMESPACE_OF_OBJECT,
                 CONTAINER,
-                optional("stdin", Type::Text, "What the command reads; default: nothing."),
+                optional("stdin", Type::Text, "What the command reads; default: no input."),
                 TIMEOUT,
             ],
             returns: Type::Map,

@@ -17,7 +17,7 @@ use super::parsed::{LUA, Language, RHAI, Script, read_all};
 const ONLY: &str = "BORDER_ONLY";
 
 /// What scripts can hand over; each has scripts in both languages.
-const ROWS: [&str; 20] = [
+const ROWS: [&str; 21] = [
     "answer",
     "argument",
     "compile",
@@ -32,6 +32,7 @@ const ROWS: [&str; 20] = [
     "metric",
     "module",
     "patch",
+    "pods",
     "result",
     "selector",
     "subhandler",
