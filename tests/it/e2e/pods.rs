@@ -19,7 +19,7 @@ async fn play_kubelet(namespace: &Namespace) {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": { "name": "scan-x", "labels": { "batch.kubernetes.io/job-name": "scan" } },
-            "spec": { "containers": [{ "name": "run", "image": "scanner:1" }] },
+            "spec": { "nodeName": "absent", "containers": [{ "name": "run", "image": "scanner:1" }] },
         }))
         .await;
     let at = "2026-01-01T00:00:00Z";
