@@ -9,6 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::check::Directory;
+use crate::vectors::say;
 
 /// What a script makes at its top level, as JSON.
 const MADE: &str = r#"
@@ -39,7 +40,7 @@ struct Files(Directory, PathBuf);
 impl Files {
     fn new(test: &str) -> Self {
         let directory = Directory::with(test, &[]);
-        let path = directory.path("").into();
+        let path = directory.path("");
         Files(directory, path)
     }
 
@@ -79,7 +80,7 @@ fn is_there(test: &str, program: &str, args: &[&str]) -> bool {
     let found = Command::new(program).args(args).stdin(Stdio::null()).output();
     let found = found.is_ok_and(|it| it.status.success());
     if !found {
-        eprintln!("{test}: skipped, there is no {program} for {args:?}");
+        say(&format!("{test}: skipped, there is no {program} for {args:?}"));
     }
     found
 }
@@ -150,48 +151,16 @@ fn scripts_read_keys_certificates_and_requests_of_openssl() {
         return;
     }
     let here = Files::new("keys-of-openssl");
-    here.run("openssl", &["ecparam", "-name", "prime256v1", "-genkey", "-out", "sec1.pem"]);
-    here.run("openssl", &["genpkey", "-algorithm", "ed25519", "-out", "ed.pem"]);
-    here.run("openssl", &["genrsa", "-traditional", "-out", "pkcs1.pem", "2048"]);
-    here.run(
-        "openssl",
-        &["genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:P-384", "-out", "p384.pem"],
-    );
-    let subject = ["-subj", "/O=Äpfel/CN=root"];
-    here.run(
-        "openssl",
-        &[
-            &[
-                "req",
-                "-x509",
-                "-new",
-                "-utf8",
-                "-key",
-                "pkcs1.pem",
-                "-days",
-                "10",
-                "-out",
-                "root.pem",
-            ],
-            &subject[..],
-        ]
-        .concat(),
-    );
-    here.run(
-        "openssl",
-        &[
-            "req",
-            "-new",
-            "-key",
-            "p384.pem",
-            "-subj",
-            "/CN=web",
-            "-addext",
-            "subjectAltName=DNS:web.ns",
-            "-out",
-            "web.csr",
-        ],
-    );
+    for line in [
+        "ecparam -name prime256v1 -genkey -out sec1.pem",
+        "genpkey -algorithm ed25519 -out ed.pem",
+        "genrsa -traditional -out pkcs1.pem 2048",
+        "genpkey -algorithm ec -pkeyopt ec_paramgen_curve:P-384 -out p384.pem",
+        "req -x509 -new -utf8 -key pkcs1.pem -days 10 -out root.pem -subj /O=Äpfel/CN=root",
+        "req -new -key p384.pem -subj /CN=web -addext subjectAltName=DNS:web.ns -out web.csr",
+    ] {
+        here.run("openssl", &line.split(' ').collect::<Vec<_>>());
+    }
     let read = |name: &str| json!(here.0.read(name)).to_string();
     let made = here.script(&format!(
         r#"
@@ -307,9 +276,15 @@ print(json.dumps({
 }))
 "#;
 
+#[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
+fn python() -> String {
+    let given = std::env::var("KOPF_PYTHON").ok().filter(|it| !it.is_empty());
+    given.unwrap_or_else(|| "python3".to_owned())
+}
+
 #[test]
 fn python_reads_what_scripts_make_and_scripts_read_what_python_makes() {
-    let python = std::env::var("KOPF_PYTHON").unwrap_or_else(|_| "python3".into());
+    let python = python();
     if !is_there("keys", &python, &["-c", "from cryptography.fernet import Fernet"]) {
         return;
     }

@@ -31,7 +31,7 @@ async fn run(mut process: Process, file: Arc<Mutex<Vec<u8>>>) -> Exit {
         }
         ["hang"] => std::future::pending().await,
         ["flood"] => loop {
-            if let Err(closed) = stdout.write_all(&[b'x'; 32 << 10]).await {
+            if let Err(closed) = stdout.write_all(&[b'x'; 8 << 10]).await {
                 break Err(closed);
             }
         },
