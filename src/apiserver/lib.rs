@@ -41,6 +41,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
+use tokio::task::JoinSet;
 
 pub use self::{
     controls::Changed,
@@ -91,6 +92,8 @@ struct Shared {
     openapi: OpenApi,
     /// What answers in the place of containers.
     pods: PodStreams,
+    /// Connections of clients in the same process, for other protocols.
+    inside: Mutex<JoinSet<()>>,
     /// Whether controllers empty deleted namespaces and definitions.
     emptied: AtomicBool,
 }
@@ -207,6 +210,7 @@ impl Builder {
             post: self.post,
             pods: self.pods,
             openapi: OpenApi::new(native::raw_definitions),
+            inside: Mutex::default(),
             emptied: AtomicBool::new(false),
         }));
         if self.cluster {

@@ -14,8 +14,8 @@ use crate::logic::{
     object::{Object, resource::Resource, url},
 };
 use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Interrupt, Leadership,
-    NewObject, PatchRequest, StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, Executed, Execution, GroupFilter,
+    Interrupt, Leadership, NewObject, PatchRequest, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 use crate::telemetry::{Metrics, Pulse};
@@ -25,6 +25,7 @@ mod connect;
 mod decode;
 mod dial;
 mod discovery;
+mod exec;
 mod failure;
 mod limits;
 mod lines;
@@ -192,6 +193,7 @@ impl Cluster for KubeCluster {
                 name: Some(name),
                 subresource,
             },
+            websocket: None,
         };
         Box::pin(self.send_with(request, None, interrupt))
     }
@@ -211,6 +213,7 @@ impl Cluster for KubeCluster {
                 name: None,
                 subresource: None,
             },
+            websocket: None,
         };
         Box::pin(self.send_with(request, backoffs, None))
     }
@@ -256,6 +259,10 @@ impl Cluster for KubeCluster {
         Box::pin(script_requests::send(&self.transport, demand))
     }
 
+    fn exec(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, ApiError>> {
+        Box::pin(exec::exec(&self.transport, execution))
+    }
+
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>> {
         Box::pin(script_requests::version(&self.transport))
     }
@@ -288,6 +295,7 @@ fn single<'a>(
         url: url::object(url::collection(resource, namespace), name, None),
         content: payload.map(|it| ("application/json", it)),
         action: Action::Use { verb, resource, namespace, name: Some(name), subresource: None },
+        websocket: None,
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn version(transport: &Transport) -> Result<Bytes, ApiError> {
     transport.fetch(&request, &settings.networking).await
 }
 
-fn request(demand: &Demand) -> Request<'_> {
+pub(super) fn request(demand: &Demand) -> Request<'_> {
     let Demand { verb, resource, namespace, name, subresource, query, content } = demand;
     let (namespace, subresource) = (namespace.as_deref(), subresource.as_deref());
     let collection = url::collection(resource, namespace);
@@ -54,5 +54,6 @@ fn request(demand: &Demand) -> Request<'_> {
             name: name.as_deref(),
             subresource,
         },
+        websocket: None,
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
-use http::{Method, Response, header};
+use http::{Method, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use parking_lot::{Mutex, MutexGuard};
@@ -73,6 +73,8 @@ pub(super) struct Request<'a> {
     pub(super) content: Option<(&'static str, Bytes)>,
     /// The purpose.
     pub(super) action: Action<'a>,
+    /// The key and the protocols of a WebSocket, if the connection changes to one.
+    pub(super) websocket: Option<(&'a str, &'static str)>,
 }
 
 /// The connection to a cluster, with its policies.
@@ -102,6 +104,7 @@ impl<'a> Request<'a> {
             accept: JSON,
             content: None,
             action,
+            websocket: None,
         }
     }
 
@@ -116,6 +119,14 @@ impl<'a> Request<'a> {
             .uri(&self.url)
             .header(header::ACCEPT, self.accept)
             .header(header::USER_AGENT, USER_AGENT);
+        if let Some((key, protocols)) = self.websocket {
+            builder = builder
+                .header(header::CONNECTION, "Upgrade")
+                .header(header::UPGRADE, "websocket")
+                .header(header::SEC_WEBSOCKET_VERSION, "13")
+                .header(header::SEC_WEBSOCKET_KEY, key)
+                .header(header::SEC_WEBSOCKET_PROTOCOL, protocols);
+        }
         let mut body = Body::empty();
         if let Some((content_type, content)) = &self.content {
             builder = builder.header(header::CONTENT_TYPE, *content_type);
@@ -127,6 +138,10 @@ impl<'a> Request<'a> {
     /// Returns whether executing the request twice has the same effect as once.
     fn is_idempotent(&self) -> bool {
         let Action::Use { resource, .. } = &self.action else { return true };
+        if self.websocket.is_some() {
+            // A command would run twice.
+            return false;
+        }
         match (&self.method, &self.content) {
             // A duplicate event is better than a lost one.
             (&Method::POST, _) => self.of == Origin::Operator && resource.plural == "events",
@@ -275,6 +290,17 @@ impl Transport {
         Ok(accepted.response.map(|body| body.into_data_stream().take_until(retired).boxed()))
     }
 
+    /// Sends a request for a WebSocket until it is accepted. The connection has changed its protocol then.
+    pub(super) async fn upgrade(
+        &self,
+        request: &Request<'_>,
+        networking: &Networking,
+    ) -> Result<Response<Body>, ApiError> {
+        let limit = request.time_limit(networking);
+        let attempts = Attempts { limit, limits: None, interrupt: None };
+        Ok(self.attempt(request, networking, attempts).await?.response)
+    }
+
     /// Makes the attempts of one request. Each takes its own permit, and the pauses between them take none: the pauses of one
     /// object must not delay the others. While the server rejects all credentials, the request waits.
     async fn attempt(
@@ -381,8 +407,9 @@ impl Transport {
 
     /// Runs an attempt. A write is no longer polled once the operator may not act: what is not on the wire by then is never sent.
     async fn fenced<T>(&self, request: &Request<'_>, attempt: impl Future<Output = T>) -> T {
-        let needs_no_lease = request.method == Method::GET
-            || (request.of == Origin::Operator && request.action.is_about_leases());
+        let is_read = request.method == Method::GET && request.websocket.is_none();
+        let needs_no_lease =
+            is_read || (request.of == Origin::Operator && request.action.is_about_leases());
         if needs_no_lease {
             return attempt.await;
         }
@@ -513,8 +540,16 @@ async fn attempt_once(
         .map_err(|_elapsed| Failure::Timeout(limit))?
         .map_err(|it| Failure::of_client(&it))?;
     let status = response.status();
-    if status.is_success() {
+    let is_accepted = match request.websocket {
+        Some(_) => status == StatusCode::SWITCHING_PROTOCOLS,
+        None => status.is_success(),
+    };
+    if is_accepted {
         return Ok(response);
+    }
+    if status.is_success() {
+        let problem = "the server, or a proxy before it, supports no WebSocket".to_owned();
+        return Err(Failure::Malformed(problem));
     }
     let retry_after = response.headers().get(header::RETRY_AFTER);
     let retry_after = retry_after.and_then(|it| it.to_str().ok()).map(str::to_owned);

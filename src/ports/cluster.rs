@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, future, stream::BoxStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{BoxFuture, Demand, Leadership};
+use super::{BoxFuture, Demand, Executed, Execution, Leadership};
 use crate::logic::{
     access::kube::StatusDetails,
     handlers::selector::Restrictions,
@@ -78,6 +78,14 @@ pub trait Cluster: Send + Sync + 'static {
 
     /// Sends one request of a script. Returns the response body unchanged.
     fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>>;
+
+    /// Runs a command in a container, and waits for its end. Dropping the future closes the connection.
+    fn exec(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, ApiError>> {
+        let message = format!("this cluster runs no commands: {:?}", execution.demand.name);
+        let class = ErrorClass::Fatal;
+        let error = ApiError { class, status: None, message, hint: None, answer: None };
+        Box::pin(future::ready(Err(error)))
+    }
 
     /// Returns the server's response to `/version`, as JSON.
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>>;

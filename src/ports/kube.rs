@@ -74,6 +74,28 @@ pub struct Demand {
     pub content: Option<(&'static str, Bytes)>,
 }
 
+/// A command to run in a container.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// The request for `exec` of a pod; its query has the command.
+    pub demand: Demand,
+    /// What the command reads from its standard input.
+    pub stdin: Option<Bytes>,
+    /// Maximum number of bytes that it may write.
+    pub output_max: usize,
+}
+
+/// How a command has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Executed {
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// Its exit code.
+    pub code: i32,
+}
+
 impl Demand {
     /// Returns the question whether the operator may do what these attributes describe, see [`is_allowed`].
     pub fn access_review(attributes: &Value) -> Self {

@@ -8,10 +8,14 @@
 //! | `upgrade.rs` | the change of the protocol; who runs a session |
 //! | `commands.rs` | `exec` and `attach`: `v5.channel.k8s.io`, `v4.channel.k8s.io` |
 //! | `forward.rs` | `port-forward`: connections inside SPDY inside a WebSocket |
+//! | `annotated.rs` | commands that a Pod answers by its annotations |
+//! | `inside.rs` | connections of clients in the same process |
 //! | `spdy/` | frames of SPDY/3.1 |
 
+mod annotated;
 mod commands;
 mod forward;
+pub(crate) mod inside;
 mod spdy;
 #[cfg(test)]
 mod tests;
@@ -161,9 +165,13 @@ pub(crate) fn answer(call: &Call<'_>, name: &str, subresource: &str) -> Result<R
         let forward = pods.forward.clone().ok_or_else(refused)?;
         return forward::answer(call.ask, running(call, name, None)?, forward);
     }
-    let run = if subresource == "exec" { &pods.exec } else { &pods.attach };
-    let run = run.clone().ok_or_else(refused)?;
-    commands::answer(call, running(call, name, Some(&call.query))?, run)
+    let run = if subresource == "exec" {
+        let by_itself = || call.shared.store().get(&call.key(name)).map(|it| call.view.tree(&it));
+        pods.exec.clone().or_else(|| annotated::run(&by_itself()?))
+    } else {
+        pods.attach.clone()
+    };
+    commands::answer(call, running(call, name, Some(&call.query))?, run.ok_or_else(refused)?)
 }
 
 /// Returns the log that a function provides for a Pod.

@@ -21,16 +21,25 @@ use crate::logic::{
 
 /// Libraries whose functions never wait.
 const COMPUTING: &[&str] = &[
-    "base64", "check", "deep", "env", "hash", "json", "quantity", "random", "re", "semver",
+    "base64", "check", "deep", "env", "hash", "json", "jwt", "quantity", "random", "re", "semver",
     "template", "text", "time", "uuid", "yaml",
 ];
 /// Functions of Luau that end the function, or call others.
 const LEAVING: &[&str] = &["assert", "error", "pcall", "require", "xpcall"];
 /// Functions whose results differ each time.
 const VOLATILE: &[&str] = &[
+    "crypto.ca",
+    "crypto.certificate",
+    "crypto.csr",
+    "crypto.fernet_encrypt",
+    "crypto.fernet_key",
+    "crypto.key",
+    "hash.argon2",
+    "hash.bcrypt",
     "math.random",
     "os.clock",
     "os.time",
+    "random.bytes",
     "random.integer",
     "random.number",
     "random.string",

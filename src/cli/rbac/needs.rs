@@ -18,7 +18,7 @@ use crate::reactor::stores_digests;
 use crate::scripting::{KubeCall, KubeCalls, KubeTarget, Source, kube_calls};
 
 /// What the functions of `kube` need: verbs, and a subresource.
-pub(super) const CALLS: [(&str, &[&str], &str); 16] = [
+pub(super) const CALLS: [(&str, &[&str], &str); 23] = [
     ("get", &["get"], ""),
     ("secret", &["get"], ""),
     ("apply_crd", &["get", "patch", "create"], ""),
@@ -32,6 +32,14 @@ pub(super) const CALLS: [(&str, &[&str], &str); 16] = [
     ("watch", &["list", "watch"], ""),
     ("wait", &["list", "watch"], ""),
     ("logs", &["get"], "log"),
+    // The upgrade to a WebSocket is a GET; since Kubernetes 1.35 it needs both.
+    ("exec", &["get", "create"], "exec"),
+    ("copy_to", &["get", "create"], "exec"),
+    ("copy_from", &["get", "create"], "exec"),
+    ("run", &["get", "create", "delete"], ""),
+    ("run (pods)", &["list"], ""),
+    ("run (log)", &["get"], "log"),
+    ("run (files)", &["get", "create", "delete"], ""),
     ("scale", &["patch"], "scale"),
     ("evict", &["create"], "eviction"),
     // Every authenticated user may ask these.

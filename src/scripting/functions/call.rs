@@ -144,6 +144,15 @@ impl Call {
     }
 }
 
+impl Call {
+    /// Does work that takes long on purpose, such as the generation of a key: one at a time for each script.
+    pub(super) async fn heavily(self, work: fn(&Call) -> Outcome) -> Outcome {
+        let surroundings = Arc::clone(&self.surroundings);
+        let done = surroundings.heavy.run(move || self.bounded(work(&self))).await;
+        done.unwrap_or_else(|problem| Err(Failure::Plain(problem)))
+    }
+}
+
 /// Reads an answer of so many bytes: on another thread if it is long. Calls in Rhai wait on the runtime of the operator, which
 /// has one thread for everything.
 ///

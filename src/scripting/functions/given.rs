@@ -150,7 +150,13 @@ impl Parameter {
             Type::Labels => value.is_object() || value.is_string(),
             Type::Function | Type::Nothing => false,
         };
-        if fits { Ok(value) } else { Err(self.misfit(&brief(&value))) }
+        if fits {
+            Ok(value)
+        } else if self.is_secret {
+            Err(self.misfit(veiled(&value)))
+        } else {
+            Err(self.misfit(&brief(&value)))
+        }
     }
 
     fn misfit(&self, got: &str) -> Failure {
@@ -176,6 +182,19 @@ pub(super) fn integer(value: &Value) -> Option<i64> {
 /// A duration.
 pub(super) fn span(value: &Value) -> Option<Duration> {
     duration::parse(value)
+}
+
+/// A value that no message may show.
+fn veiled(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(text) if text.is_empty() => "an empty string",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
 }
 
 /// A value in a message.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha512};
 
-use super::Call;
+use super::{Call, passwords};
 use crate::scripting::functions::{
     outcome::{Datum, Failure, Outcome},
     types::{Library, Parameter, Type, immediate, optional, required},
@@ -19,7 +19,7 @@ const FORM: Parameter =
 
 pub(super) const LIBRARY: Library = Library {
     name: "hash",
-    doc: "Hashes of strings and bytes.",
+    doc: "Hashes of strings and bytes, and of passwords.",
     functions: &[
         immediate("sha256", "Returns the SHA-256 of data, as 64 hexadecimal digits.", DATA, Type::Text, |call| {
             encoded(call, &Sha256::digest(call.bytes("data")))
@@ -49,7 +49,7 @@ pub(super) const LIBRARY: Library = Library {
             "hmac",
             "Returns the HMAC of data, such as the signature of a webhook: `hash.hmac(secret, body)`.",
             &[
-                required("key", Type::Bytes, "The shared secret."),
+                required("key", Type::Bytes, "The shared secret.").secret(),
                 required("data", Type::Bytes, "The data to sign."),
             ],
             Type::Text,
@@ -73,6 +73,9 @@ pub(super) const LIBRARY: Library = Library {
             Type::Boolean,
             |call| Ok(equal(call).into()),
         ),
+        passwords::BCRYPT,
+        passwords::ARGON2,
+        passwords::CHECK,
     ],
 };
 

@@ -9,6 +9,7 @@ mod bounds;
 mod call;
 mod check;
 pub(super) mod children;
+mod crypto;
 pub(super) mod declaring;
 mod deep;
 pub(crate) mod embedded;
@@ -16,9 +17,11 @@ mod env;
 mod files;
 mod given;
 pub(super) mod hash;
+mod heavy;
 pub(super) mod hierarchy;
 mod http;
 mod json;
+mod jwt;
 pub(super) mod kopf;
 mod kube;
 mod lists;
@@ -31,6 +34,7 @@ pub(super) mod names;
 pub(crate) mod outcome;
 mod pace;
 mod passage;
+mod passwords;
 pub(super) mod posting;
 pub(super) mod print;
 mod quantity;
@@ -63,12 +67,14 @@ use types::Library;
 pub(crate) static LIBRARIES: &[Library] = &[
     base64::LIBRARY,
     check::LIBRARY,
+    crypto::LIBRARY,
     deep::LIBRARY,
     env::LIBRARY,
     files::LIBRARY,
     hash::LIBRARY,
     http::LIBRARY,
     json::LIBRARY,
+    jwt::LIBRARY,
     kube::LIBRARY,
     lists::LIBRARY,
     log::LIBRARY,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Call, pace};
 use crate::scripting::{
     functions::{
-        outcome::{Failure, Outcome, plain_number},
+        outcome::{Datum, Failure, Outcome, plain_number},
         types::{Library, Parameter, Type, immediate, optional, required},
     },
     values::limits,
@@ -84,6 +84,14 @@ pub(super) const LIBRARY: Library = Library {
             optional("characters", Type::Name, "The characters to use; default: letters and digits."),
             SEED_OPTION,
         ]),
+        immediate(
+            "bytes",
+            "Returns random bytes: a string in Lua, a blob in Rhai. `base64.encode(random.bytes(32))` is a good key.",
+            &[required("count", Type::Integer, "The number of bytes.")],
+            Type::Bytes,
+            bytes,
+        )
+        .with(SEED),
     ],
 };
 
@@ -170,4 +178,18 @@ fn string(call: &Call) -> Outcome {
         text.extend(characters.get(place));
     }
     Ok(Value::from(text).into())
+}
+
+fn bytes(call: &Call) -> Outcome {
+    let count = call.count("count", 0)?;
+    let limit = call.surroundings.limits.string_size;
+    if count > limit {
+        return Err(limits::too_long_text(limit).into());
+    }
+    let mut bytes = vec![0; count];
+    match call.integer("seed") {
+        Some(seed) => fastrand::Rng::with_seed(seed.cast_unsigned()).fill(&mut bytes),
+        None => fill(&mut bytes)?,
+    }
+    Ok(Datum::Bytes(bytes))
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns};
+use super::{heavy::Heavy, http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns};
 use crate::logic::access::grants::Access;
 use crate::ports::Clock;
 use crate::scripting::Terms;
@@ -32,6 +32,8 @@ pub(crate) struct Surroundings {
     pub(super) loops: Loops,
     /// What waits for others.
     pub(super) rooms: Rooms,
+    /// What computes for long on purpose.
+    pub(crate) heavy: Heavy,
 }
 
 impl Surroundings {
@@ -48,6 +50,7 @@ impl Surroundings {
             printer: Printer::of(script, terms.logs_prints),
             loops: Loops::default(),
             rooms: Rooms::default(),
+            heavy: Heavy::default(),
         })
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Parameter {
     pub(crate) required: bool,
     /// What it is, in one line, with its default.
     pub(crate) doc: &'static str,
+    /// Whether errors must not show what was passed.
+    pub(crate) is_secret: bool,
 }
 
 /// What a value is.
@@ -99,12 +101,12 @@ pub(crate) enum Body {
 
 /// A parameter that must be given.
 pub(crate) const fn required(name: &'static str, kind: Type, doc: &'static str) -> Parameter {
-    Parameter { name, kind, required: true, doc }
+    Parameter { name, kind, required: true, doc, is_secret: false }
 }
 
 /// A parameter that may be left out.
 pub(crate) const fn optional(name: &'static str, kind: Type, doc: &'static str) -> Parameter {
-    Parameter { name, kind, required: false, doc }
+    Parameter { name, kind, required: false, doc, is_secret: false }
 }
 
 /// A function that computes at once.
@@ -126,6 +128,13 @@ pub(crate) const fn script(
     returns: Type,
 ) -> Function {
     Function { name, doc, parameters, options: &[], returns, body: Body::Script }
+}
+
+impl Parameter {
+    /// The same for a key, a token or a password: errors do not show what was passed.
+    pub(crate) const fn secret(self) -> Parameter {
+        Parameter { is_secret: true, ..self }
+    }
 }
 
 impl Library {

@@ -185,7 +185,10 @@ impl<P: Purpose> Future for Running<P> {
                 Next::Again => With::Nothing,
                 Next::Wait(wait, since) => {
                     let result = ready!(wait.as_mut().poll(cx));
-                    let waited = since.elapsed();
+                    // Work of the call on another thread is no rest.
+                    let since = *since;
+                    let worked = self.vm.world().surroundings.heavy.take_worked();
+                    let waited = since.elapsed().saturating_sub(worked);
                     self.budget.pay_back(waited);
                     With::Result(result)
                 }

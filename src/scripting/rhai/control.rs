@@ -454,8 +454,11 @@ pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
     })
 }
 
-/// Lets the running call wait; blocks only its own thread.
-fn wait(until: BoxFuture<'static, ()>) -> Result<(), Box<EvalAltResult>> {
+/// Lets the running call wait; blocks only its own thread. Afterwards, says how much of the wait was work of the call elsewhere.
+fn wait(
+    until: BoxFuture<'static, ()>,
+    worked: impl FnOnce() -> Duration,
+) -> Result<(), Box<EvalAltResult>> {
     let passed = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
         control.step_aside();
@@ -464,7 +467,7 @@ fn wait(until: BoxFuture<'static, ()>) -> Result<(), Box<EvalAltResult>> {
         let asked = control.waits.blocking_send(Wait { until, resume }).ok();
         // A call that was given up has dropped the other end.
         let passed = asked.and_then(|()| resumed.blocking_recv().ok());
-        control.pay_back(passed.unwrap_or_default());
+        control.pay_back(passed.unwrap_or_default().saturating_sub(worked()));
         control.resume();
         passed
     });
@@ -475,12 +478,20 @@ fn wait(until: BoxFuture<'static, ()>) -> Result<(), Box<EvalAltResult>> {
 pub(super) fn wait_for<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Box<EvalAltResult>> {
+    wait_for_work(work, || Duration::ZERO)
+}
+
+/// The same for work of the call on another thread, which restores no computing time: `worked` says how much it was.
+pub(super) fn wait_for_work<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+    worked: impl FnOnce() -> Duration,
+) -> Result<T, Box<EvalAltResult>> {
     let (work, mut done) = given(|| {
         let (tell, done) = oneshot::channel();
         let work: BoxFuture<'static, ()> = Box::pin(async move { drop(tell.send(work.await)) });
         (work, done)
     });
-    wait(work)?;
+    wait(work, worked)?;
     let result = given(move || done.try_recv().ok());
     result.ok_or_else(|| Abort::Cancelled.into_error())
 }

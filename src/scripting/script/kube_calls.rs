@@ -9,8 +9,18 @@ use super::fingerprint::{self, Kind, Token};
 use crate::scripting::terms::Language;
 
 /// Functions for one kind.
-const FIXED: [(&str, &str); 2] =
-    [("secret", "secrets"), ("apply_crd", "customresourcedefinitions.apiextensions.k8s.io")];
+const FIXED: [(&str, &str); 6] = [
+    ("secret", "secrets"),
+    ("apply_crd", "customresourcedefinitions.apiextensions.k8s.io"),
+    ("exec", "pods"),
+    ("copy_to", "pods"),
+    ("copy_from", "pods"),
+    ("run", "jobs.batch"),
+];
+
+/// What `kube.run` does beside its Job, as functions of their own.
+const BESIDE_RUN: [(&str, &str); 3] =
+    [("run (pods)", "pods"), ("run (log)", "pods"), ("run (files)", "secrets")];
 
 /// How many assignments are followed from a variable to an object.
 const FOLLOWED_MAX: usize = 8;
@@ -220,7 +230,17 @@ impl<'a> Reader<'a> {
             is_read && !it.targets.is_empty()
         });
         let read = reads.map(|it| KubeCall { function: "get".to_owned(), ..it });
-        call.into_iter().chain(read)
+        let with_files = self.has_option(at + 3, "files");
+        let run = call.clone().filter(|it| it.function == "run");
+        let beside = run.into_iter().flat_map(move |run| {
+            let used = BESIDE_RUN.into_iter().filter(move |it| it.0 != "run (files)" || with_files);
+            used.map(move |(function, resource)| KubeCall {
+                function: function.to_owned(),
+                targets: [KubeTarget::Resource(vec![resource.to_owned()])].into(),
+                ..run.clone()
+            })
+        });
+        call.into_iter().chain(read).chain(beside)
     }
 
     /// Returns whether the call whose arguments begin here has an option.

@@ -50,6 +50,10 @@ impl Directory {
         paths
     }
 
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
     pub(super) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.0.join(name)).expect("a file")
     }

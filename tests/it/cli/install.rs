@@ -100,6 +100,30 @@ fn roles_contain_what_handlers_calls_and_modules_need_and_nothing_else() {
 }
 
 #[test]
+fn commands_and_jobs_of_scripts_are_in_the_roles() {
+    let rights = |call: &str| {
+        let script = format!("kopf.on_create('sites', function(ctx)\n    {call}\nend)\n");
+        let own = operator("commands", &[("handlers.lua", &script)]);
+        let (code, told, problem) = own.kopf(&["rbac", "generate"], &[]);
+        assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+        let plain = operator("commands", &[("handlers.lua", "kopf.on_create('sites', print)")]);
+        let without = granted(&plain.kopf(&["rbac", "generate"], &[]).1);
+        granted(&told).into_iter().filter(|it| !without.contains(it)).collect::<Vec<_>>()
+    };
+    let exec = ["create pods/exec.", "get pods/exec."].map(str::to_owned);
+    assert_eq!(rights("kube.exec(ctx.name, { 'ls' })"), exec);
+    assert_eq!(rights("kube.copy_to('p', '/a', 'b')"), exec);
+    assert_eq!(rights("kube.copy_from('p', '/a')"), exec);
+    let jobs =
+        ["create jobs.batch", "delete jobs.batch", "get jobs.batch", "get pods/log.", "list pods."];
+    assert_eq!(rights("kube.run('i', { 'x' })"), jobs);
+    let secrets = ["create secrets.", "delete secrets.", "get secrets."];
+    let mut all = [&jobs[..], &secrets].concat();
+    all.sort_unstable();
+    assert_eq!(rights("kube.run('i', { 'x' }, { files = { ['/a'] = 'b' } })"), all);
+}
+
+#[test]
 fn what_is_not_known_before_the_call_is_reported_with_what_to_add() {
     let script = "kopf.on_create('sites', function(ctx)\n    kube.delete(ctx.memo.last)\nend)\n";
     let own = operator("dynamic", &[("handlers.lua", script)]);

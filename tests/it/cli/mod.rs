@@ -5,6 +5,7 @@ mod docs;
 mod init;
 mod inside;
 mod install;
+mod keys;
 mod log;
 mod permissions;
 mod settings;

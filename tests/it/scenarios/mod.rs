@@ -4,6 +4,7 @@
 //! `steps.rs` reads a folder, `run.rs` runs it on the embedded API server and virtual time, `transcript.rs` writes down
 //! what is seen. `UPDATE_EXPECT=1` rewrites the transcripts.
 
+mod containers;
 mod pairs;
 mod run;
 mod steps;
@@ -71,6 +72,7 @@ scenarios! {
     optional_deletion
     patching
     patching_everywhere
+    pods
     pruned
     posting
     posting_loggers

@@ -14,6 +14,7 @@ use kopf::{
 use kopf_apiserver::ApiServer;
 
 use super::{
+    containers::containers,
     steps::{Action, Cast, NAMESPACE, Scenario, complete},
     transcript::{self, Transcript},
 };
@@ -43,7 +44,9 @@ impl ScenarioRun {
         let mut resource = testing::examples();
         resource.short_names = vec!["kex".into(), "kexes".into()];
         resource.categories = vec!["all".into()];
-        let env = Environment::new(ApiServer::builder().bookmarks(None).resource(resource));
+        let env = Environment::new(
+            ApiServer::builder().bookmarks(None).pods(containers()).resource(resource),
+        );
         let transcript = Transcript::new(env.clone());
         ScenarioRun { env, transcript }
     }

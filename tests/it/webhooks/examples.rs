@@ -73,3 +73,33 @@ fn schedules_in_lua() {
 fn schedules_in_rhai() {
     passes("schedules", "rhai", 3);
 }
+
+#[test]
+fn appliances_in_lua() {
+    passes("ports/appliances", "lua", 2);
+}
+
+#[test]
+fn appliances_in_rhai() {
+    passes("ports/appliances", "rhai", 2);
+}
+
+#[test]
+fn keystores_in_lua() {
+    passes("ports/keystores", "lua", 2);
+}
+
+#[test]
+fn keystores_in_rhai() {
+    passes("ports/keystores", "rhai", 2);
+}
+
+#[test]
+fn setup_in_lua() {
+    passes("ports/setup", "lua", 2);
+}
+
+#[test]
+fn setup_in_rhai() {
+    passes("ports/setup", "rhai", 2);
+}

@@ -3,7 +3,9 @@
 
 mod crds;
 mod desk;
+mod pods;
 mod reading;
+mod run;
 mod watching;
 mod writing;
 
@@ -219,6 +221,66 @@ pub(super) const LIBRARY: Library = Library {
             body: Body::Waiting(reading::logs),
         },
         Function {
+            name: "exec",
+            doc: "Runs a command in a container, without a shell, and waits for its end. Returns a map with `stdout`, `stderr` and `code`; a code other than 0 is no error. Use kube.copy_from for binary data.",
+            parameters: &[
+                POD,
+                required("command", Type::List, "The program and its arguments: `{ \"sh\", \"-c\", \"…\" }`."),
+            ],
+            options: &[
+                NAMESPACE_OF_OBJECT,
+                CONTAINER,
+                optional("stdin", Type::Text, "What the command reads; default: no input."),
+                TIMEOUT,
+            ],
+            returns: Type::Map,
+            body: Body::Waiting(pods::exec),
+        },
+        Function {
+            name: "copy_to",
+            doc: "Writes a file in a container, which must have `tar`. The directory must exist.",
+            parameters: &[
+                POD,
+                required("path", Type::Name, "The absolute path of the file."),
+                required("data", Type::Bytes, "The content: a string or bytes.").secret(),
+            ],
+            options: &[
+                NAMESPACE_OF_OBJECT,
+                CONTAINER,
+                optional("mode", Type::Integer, "The permissions; default: 420, which is 0644 in octal."),
+                TIMEOUT,
+            ],
+            returns: Type::Nothing,
+            body: Body::Waiting(pods::copy_to),
+        },
+        Function {
+            name: "copy_from",
+            doc: "Reads a file in a container, which must have `tar`. Returns its content as bytes: a string in Lua, a blob in Rhai. Links and directories are refused.",
+            parameters: &[POD, required("path", Type::Name, "The absolute path of the file.")],
+            options: &[NAMESPACE_OF_OBJECT, CONTAINER, TIMEOUT],
+            returns: Type::Bytes,
+            body: Body::Waiting(pods::copy_from),
+        },
+        Function {
+            name: "run",
+            doc: "Runs a program as a Job that the handled object owns, and waits for its end. Returns a map with `code` and `log`, and with `problem` if the log could not be read. The Job is deleted afterwards. After a restart of the operator, the same call finds the Job again instead of running it twice.",
+            parameters: &[
+                required("image", Type::Name, "The image."),
+                required("command", Type::List, "The program and its arguments."),
+            ],
+            options: &[
+                NAMESPACE_OF_OBJECT,
+                optional("name", Type::Name, "The name of the Job; default: by the handled object and by what is run."),
+                optional("env", Type::Map, "Environment variables: strings, numbers, or sources such as `{ secretKeyRef = … }`.").secret(),
+                optional("files", Type::Map, "Files by their absolute paths, mounted from a Secret.").secret(),
+                optional("service_account", Type::Name, "The service account; default: that of the namespace, without its token."),
+                optional("timeout", Type::Duration, "Maximum time of the Job; default: 10 minutes."),
+                optional("keep", Type::Boolean, "Keep the Job with its pod, and return its result the next time, too; default: false."),
+            ],
+            returns: Type::Map,
+            body: Body::Waiting(run::run),
+        },
+        Function {
             name: "scale",
             doc: "Sets the replicas of a Deployment, a StatefulSet or any other scalable object. Returns its scale.",
             parameters: &[REFERENCE, required("replicas", Type::Count, "The number of replicas.")],
@@ -296,6 +358,8 @@ const REFERENCE: Parameter =
     required("object", Type::Object, "The object, a reference to it, or ctx.");
 const TIMEOUT: Parameter =
     optional("timeout", Type::Duration, "Maximum time to wait; default: 30 s.");
+const CONTAINER: Parameter =
+    optional("container", Type::Name, "The container; required if there are several.");
 const POD: Parameter = required("pod", Type::Any, "The name of the pod, or the pod itself.");
 const NAMESPACE_OF_OBJECT: Parameter = optional(
     "namespace",

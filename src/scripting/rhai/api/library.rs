@@ -176,9 +176,12 @@ fn call(
     arguments: &[Dynamic],
 ) -> Called {
     let place = format!("{}.{}", library.name, function.name);
-    let read = || {
+    let here = || {
         let here = caller.engine().default_tag().read_lock::<Here>();
-        let surroundings = here.map(|it| Arc::clone(&it.0)).unwrap_or_default();
+        here.map(|it| Arc::clone(&it.0)).unwrap_or_default()
+    };
+    let read = || {
+        let surroundings = here();
         let arguments = arguments.iter().map(given).collect();
         Call::new((library, function), arguments, surroundings, present::get())
     };
@@ -204,7 +207,8 @@ fn call(
             };
             match waited {
                 Ok(waited) => {
-                    let outcome = control::wait_for(waited)?;
+                    let worked = || here().heavy.take_worked();
+                    let outcome = control::wait_for_work(waited, worked)?;
                     let own = ended(&place, outcome.clone());
                     control::given(|| drop(outcome));
                     own

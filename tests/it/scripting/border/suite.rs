@@ -17,7 +17,7 @@ use super::parsed::{LUA, Language, RHAI, Script, read_all};
 const ONLY: &str = "BORDER_ONLY";
 
 /// What scripts can hand over; each has scripts in both languages.
-const ROWS: [&str; 19] = [
+const ROWS: [&str; 21] = [
     "answer",
     "argument",
     "compile",
@@ -25,12 +25,14 @@ const ROWS: [&str; 19] = [
     "event",
     "filter",
     "index",
+    "keys",
     "limit",
     "log",
     "memo",
     "metric",
     "module",
     "patch",
+    "pods",
     "result",
     "selector",
     "subhandler",

@@ -1,0 +1,274 @@
+//! Key pairs: generated, and read from PEM. ring signs, and generates what it can; RSA keys come from `rsa`.
+
+use std::fmt;
+
+use getrandom::SysRng;
+use rcgen::{
+    KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
+    PublicKeyData, SignatureAlgorithm,
+};
+use rsa::{
+    pkcs1::DecodeRsaPrivateKey as _,
+    pkcs8::{
+        EncodePrivateKey as _, ObjectIdentifier, PrivateKeyInfoRef,
+        der::{Any, Encode as _, asn1::OctetStringRef},
+        spki::AlgorithmIdentifier,
+    },
+};
+use x509_parser::{prelude::FromDer as _, public_key::PublicKey, x509::SubjectPublicKeyInfo};
+
+use crate::scripting::functions::{outcome::Failure, random};
+
+/// The kinds of keys, as scripts name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scripting::functions) enum Kind {
+    Ed25519,
+    P256,
+    P384,
+    /// With so many bits.
+    Rsa(usize),
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("ed25519", Kind::Ed25519),
+    ("p256", Kind::P256),
+    ("p384", Kind::P384),
+    ("rsa2048", Kind::Rsa(2048)),
+    ("rsa3072", Kind::Rsa(3072)),
+    ("rsa4096", Kind::Rsa(4096)),
+];
+
+/// PKCS#8 before the seed of an Ed25519 key. ring writes the second version of the format, which others do not read.
+const ED25519_PREFIX: [u8; 16] =
+    [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+
+const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const CURVES: [ObjectIdentifier; 2] = [
+    ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7"),
+    ObjectIdentifier::new_unwrap("1.3.132.0.34"),
+];
+
+/// Keys of others have no more than a few blocks.
+const BLOCKS_MAX: usize = 64;
+
+impl Kind {
+    /// Returns the kind with this name.
+    pub(super) fn named(parameter: &str, name: &str) -> Result<Self, Failure> {
+        let found = KINDS.iter().find(|(it, _)| *it == name).map(|(_, it)| *it);
+        found.ok_or_else(|| {
+            let known: Vec<_> = KINDS.iter().map(|(it, _)| format!("{it:?}")).collect();
+            format!("`{parameter}`: expected {}, got {name:?}", known.join(", ")).into()
+        })
+    }
+
+    /// Returns the kind of a public key.
+    fn of(key: &SubjectPublicKeyInfo<'_>) -> Option<Self> {
+        if key.algorithm.algorithm == x509_parser::oid_registry::OID_SIG_ED25519 {
+            return Some(Kind::Ed25519);
+        }
+        match key.parsed().ok()? {
+            PublicKey::RSA(it) => Some(Kind::Rsa(it.key_size())),
+            PublicKey::EC(it) => match it.key_size() {
+                256 => Some(Kind::P256),
+                384 => Some(Kind::P384),
+                _ => None,
+            },
+            PublicKey::DSA(_)
+            | PublicKey::GostR3410(_)
+            | PublicKey::GostR3410_2012(_)
+            | PublicKey::Unknown(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Rsa(bits) => write!(f, "rsa{bits}"),
+            Kind::Ed25519 => f.write_str("ed25519"),
+            Kind::P256 => f.write_str("p256"),
+            Kind::P384 => f.write_str("p384"),
+        }
+    }
+}
+
+/// A public key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::scripting::functions) struct Public {
+    pub(in crate::scripting::functions) kind: Kind,
+    /// `SubjectPublicKeyInfo`, DER.
+    pub(super) info: Vec<u8>,
+    /// The key inside, as ring takes it.
+    pub(in crate::scripting::functions) raw: Vec<u8>,
+}
+
+impl Public {
+    /// Reads a `SubjectPublicKeyInfo`; `None` if its kind is not supported.
+    pub(super) fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Option<Self> {
+        let raw = info.subject_public_key.data.to_vec();
+        Some(Public { kind: Kind::of(info)?, info: info.raw.to_vec(), raw })
+    }
+
+    fn of(key: &KeyPair) -> Option<Self> {
+        let info = key.subject_public_key_info();
+        Self::of_info(&SubjectPublicKeyInfo::from_der(&info).ok()?.1)
+    }
+}
+
+impl PublicKeyData for Public {
+    fn der_bytes(&self) -> &[u8] {
+        &self.raw
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        match self.kind {
+            Kind::Ed25519 => &PKCS_ED25519,
+            Kind::P256 => &PKCS_ECDSA_P256_SHA256,
+            Kind::P384 => &PKCS_ECDSA_P384_SHA384,
+            Kind::Rsa(_) => &PKCS_RSA_SHA256,
+        }
+    }
+}
+
+/// A key pair that can sign.
+pub(in crate::scripting::functions) struct Key {
+    pub(super) pair: KeyPair,
+    pub(in crate::scripting::functions) public: Public,
+}
+
+impl Key {
+    /// Generates a key pair.
+    pub(super) fn generate(kind: Kind) -> Result<Self, Failure> {
+        let pair = match kind {
+            Kind::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
+            Kind::P384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
+            Kind::Ed25519 => {
+                let mut pkcs8 = ED25519_PREFIX.to_vec();
+                let mut seed = [0; 32];
+                random::fill(&mut seed)?;
+                pkcs8.extend_from_slice(&seed);
+                KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8.into(), &PKCS_ED25519)
+            }
+            Kind::Rsa(bits) => {
+                let key = rsa::PrivateKey::new(&mut SysRng, bits);
+                let pkcs8 = key.ok().and_then(|it| it.to_pkcs8_der().ok());
+                let pkcs8 = pkcs8.ok_or("the key cannot be generated")?.as_bytes().to_vec();
+                KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8.into(), &PKCS_RSA_SHA256)
+            }
+        };
+        Self::of(pair).ok_or_else(|| "the key cannot be generated".into())
+    }
+
+    fn of(pair: Result<KeyPair, rcgen::Error>) -> Option<Self> {
+        let pair = pair.ok()?;
+        let public = Public::of(&pair)?;
+        Some(Key { pair, public })
+    }
+
+    /// Reads a private key. The error says nothing of its content.
+    pub(in crate::scripting::functions) fn read(
+        parameter: &str,
+        text: &str,
+    ) -> Result<Self, Failure> {
+        let expected = "expected an unencrypted private key in PEM (`-----BEGIN PRIVATE KEY-----`)";
+        let misfit = |told: &str| Failure::Plain(format!("`{parameter}`: {expected}, got {told}"));
+        let blocks = blocks(text);
+        let Some(block) = blocks.iter().find(|it| it.tag().ends_with("PRIVATE KEY")) else {
+            return Err(misfit(&shown(&blocks)));
+        };
+        let broken = || {
+            misfit(
+                "a key that cannot be read: RSA needs 2048 to 4096 bits, a curve must be P-256 or P-384",
+            )
+        };
+        let read = |pkcs8: Vec<u8>| Self::of(KeyPair::try_from(pkcs8));
+        let content = block.contents();
+        match block.tag() {
+            "PRIVATE KEY" => read(content.to_vec()).ok_or_else(broken),
+            "RSA PRIVATE KEY" if block.headers().get("Proc-Type").is_none() => {
+                let key = rsa::PrivateKey::from_pkcs1_der(content).ok();
+                let pkcs8 = key.and_then(|it| it.to_pkcs8_der().ok());
+                pkcs8.and_then(|it| read(it.as_bytes().to_vec())).ok_or_else(broken)
+            }
+            "EC PRIVATE KEY" if block.headers().get("Proc-Type").is_none() => {
+                CURVES.iter().find_map(|it| read(of_sec1(content, it)?)).ok_or_else(broken)
+            }
+            "OPENSSH PRIVATE KEY" => {
+                Err(misfit("one of OpenSSH: `ssh-keygen -p -m PKCS8 -f FILE` converts it"))
+            }
+            _ => Err(misfit("an encrypted one: `openssl pkey -in FILE` decrypts it")),
+        }
+    }
+
+    /// Returns the private key as PKCS#8, DER.
+    pub(in crate::scripting::functions) fn pkcs8(&self) -> &[u8] {
+        self.pair.serialized_der()
+    }
+
+    /// Returns the private key as PEM.
+    pub(super) fn pem(&self) -> String {
+        self.pair.serialize_pem()
+    }
+}
+
+/// Wraps a key of OpenSSL's older format.
+fn of_sec1(content: &[u8], curve: &ObjectIdentifier) -> Option<Vec<u8>> {
+    let parameters = Any::encode_from(curve).ok()?;
+    let algorithm =
+        AlgorithmIdentifier { oid: EC_PUBLIC_KEY, parameters: Some((&parameters).into()) };
+    PrivateKeyInfoRef::new(algorithm, OctetStringRef::new(content).ok()?).to_der().ok()
+}
+
+/// Reads a public key: of its own, or that of a certificate or of a private key.
+pub(in crate::scripting::functions) fn read_public(
+    parameter: &str,
+    text: &str,
+) -> Result<Public, Failure> {
+    let blocks = blocks(text);
+    let misfit = |told: &str| {
+        Failure::Plain(format!(
+            "`{parameter}`: expected a public key, a certificate or a private key in PEM, got {told}"
+        ))
+    };
+    let unsupported = || misfit("a key of a kind that is not supported");
+    match blocks.first().map(|it| (it.tag(), it.contents())) {
+        Some(("PUBLIC KEY", content)) => {
+            let info = SubjectPublicKeyInfo::from_der(content).ok();
+            info.and_then(|(_, it)| Public::of_info(&it)).ok_or_else(unsupported)
+        }
+        Some(("CERTIFICATE", content)) => {
+            let read = x509_parser::parse_x509_certificate(content).ok();
+            read.and_then(|(_, it)| Public::of_info(it.public_key())).ok_or_else(unsupported)
+        }
+        Some((tag, _)) if tag.ends_with("PRIVATE KEY") || tag == "EC PARAMETERS" => {
+            Key::read(parameter, text).map(|it| it.public)
+        }
+        Some(_) | None => Err(misfit(&shown(&blocks))),
+    }
+}
+
+/// Returns the blocks of a PEM; none if it is no PEM.
+pub(super) fn blocks(text: &str) -> Vec<pem::Pem> {
+    let mut blocks = pem::parse_many(text).unwrap_or_default();
+    blocks.truncate(BLOCKS_MAX);
+    blocks
+}
+
+/// Names what is in the place of what was expected, without its content.
+pub(super) fn shown(blocks: &[pem::Pem]) -> String {
+    /// Those that are known; others could be anything.
+    const KNOWN: [&str; 7] = [
+        "CERTIFICATE",
+        "CERTIFICATE REQUEST",
+        "PUBLIC KEY",
+        "PRIVATE KEY",
+        "RSA PRIVATE KEY",
+        "EC PRIVATE KEY",
+        "ENCRYPTED PRIVATE KEY",
+    ];
+    match blocks.first().map(pem::Pem::tag) {
+        Some(tag) if KNOWN.contains(&tag) => format!("a PEM with `{tag}`"),
+        Some(_) => "another PEM".into(),
+        None => "a string that is no PEM".into(),
+    }
+}

@@ -1,0 +1,329 @@
+//! `kube.run`: a program in a container of its own, as a Job. The Job has a name that follows from what it runs, so it is found again
+//! after a restart instead of run twice.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::time::{self, Instant};
+
+use super::desk::{Desk, Spot, failed, option};
+use crate::logic::{
+    access::kube::{Attempt, Reference},
+    object::{hierarchy, reference::Ownership},
+};
+use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
+use crate::scripting::functions::{
+    Call,
+    hash::hex,
+    outcome::{Failure, Outcome},
+};
+
+const TIMEOUT: Duration = Duration::from_mins(10);
+/// Beyond the deadline of the Job, for its controller to say so.
+const GRACE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_secs(1);
+const JSON: &str = "application/json";
+/// What a Job runs, to recognize it.
+const ANNOTATION: &str = "kopf.dev/run";
+const NAME_BYTES_MAX: usize = 63;
+const FILES_MAX: usize = 100;
+
+/// `kube.run`
+pub(super) fn run(call: Call) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let desk = Desk::of(&call, Attempt::Create)?;
+        let plan = Plan::of(&call)?;
+        let job = plan.spot(&desk, &call, ("batch/v1", "Job")).await?;
+        plan.start(&desk, &call, &job).await?;
+        let ended = plan.end(&desk, &job).await?;
+        let result = plan.result(&desk, &call, &ended).await?;
+        if !call.flag("keep") {
+            plan.remove(&desk, &call, &job).await?;
+        }
+        Ok(result.into())
+    })
+}
+
+/// What is run.
+struct Plan {
+    name: String,
+    digest: String,
+    job: Value,
+    /// The Secret with the files.
+    files: Option<Value>,
+    timeout: Duration,
+}
+
+impl Plan {
+    fn of(call: &Call) -> Result<Self, Failure> {
+        let command = call.list("command");
+        if command.is_empty() || !command.iter().all(Value::is_string) {
+            return Err(
+                "`command`: expected a list of strings: the program and its arguments".into()
+            );
+        }
+        let owner = call.present.as_ref().and_then(|it| it.object());
+        let owner = owner.map(|it| it.body().clone());
+        let timeout = call.duration("timeout").unwrap_or(TIMEOUT);
+        let empty = Map::new();
+        let (env, files) = (call.map("env").unwrap_or(&empty), call.map("files").unwrap_or(&empty));
+        let what = json!([
+            call.text("image"),
+            command,
+            env,
+            files,
+            call.text("service_account"),
+            owner.as_ref().and_then(|it| it.pointer("/metadata/uid")),
+        ]);
+        let digest = hex(Sha256::digest(what.to_string()).get(..8).unwrap_or_default());
+        let name = match call.some_text("name") {
+            Some(name) => name.to_owned(),
+            None => name_of(owner.as_deref(), &digest),
+        };
+        let meta = || {
+            let mut object = json!({
+                "metadata": { "name": name, "annotations": { ANNOTATION: digest } },
+            });
+            if let Some(owner) = &owner {
+                hierarchy::append_owner_reference(&mut object, owner, Ownership::default())
+                    .map_err(|it| Failure::Plain(it.to_string()))?;
+            }
+            Ok::<_, Failure>(object)
+        };
+        let mut job = meta()?;
+        set(&mut job, "spec", spec(call, (env, files), &name, timeout)?);
+        let files = if files.is_empty() { None } else { Some(secret(meta()?, files)?) };
+        Ok(Plan { name, digest, job, files, timeout })
+    }
+
+    /// Returns where an object with the name of the Job is.
+    async fn spot(&self, desk: &Desk, call: &Call, kind: (&str, &str)) -> Result<Spot, Failure> {
+        let reference = json!({
+            "apiVersion": kind.0,
+            "kind": kind.1,
+            "metadata": { "name": self.name },
+        });
+        desk.spot(Reference::of(&reference)?, option(call, "namespace")).await
+    }
+
+    /// Creates the Job, unless it exists.
+    async fn start(&self, desk: &Desk, call: &Call, job: &Spot) -> Result<(), Failure> {
+        match desk.send(job.demand(Verb::Get)).await {
+            Ok(answer) => return self.recognize(&super::desk::object(&answer)?, job),
+            Err(error) if error.class == ErrorClass::Missing => {}
+            Err(error) => return Err(desk.refused(error)),
+        }
+        if let Some(secret) = &self.files {
+            let spot = self.spot(desk, call, ("v1", "Secret")).await?;
+            self.create(desk, &spot, ("v1", "Secret"), secret).await?;
+        }
+        self.create(desk, job, ("batch/v1", "Job"), &self.job).await
+    }
+
+    /// Creates an object, unless the same one exists.
+    async fn create(
+        &self,
+        desk: &Desk,
+        spot: &Spot,
+        (version, kind): (&str, &str),
+        object: &Value,
+    ) -> Result<(), Failure> {
+        let mut object = object.clone();
+        set(&mut object, "apiVersion", version.into());
+        set(&mut object, "kind", kind.into());
+        let content = Some((JSON, object.to_string().into()));
+        let demand = Demand { name: None, content, ..spot.demand(Verb::Create) };
+        match desk.send(demand).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.answer.as_ref().is_some_and(|it| it.reason == "AlreadyExists") => {
+                self.recognize(&desk.send_for_object(spot.demand(Verb::Get)).await?, spot)
+            }
+            Err(error) => Err(desk.refused(error)),
+        }
+    }
+
+    /// Refuses an object that belongs to something else.
+    fn recognize(&self, found: &Value, spot: &Spot) -> Result<(), Failure> {
+        let annotations = found.pointer("/metadata/annotations");
+        let digest = annotations.and_then(|it| it.get(ANNOTATION)?.as_str());
+        if digest == Some(&self.digest) {
+            return Ok(());
+        }
+        let message = format!(
+            "{} exists and runs something else; use another `name`, or delete it",
+            spot.shown()
+        );
+        Err(failed("AlreadyExists", message))
+    }
+
+    /// Waits until the Job has ended.
+    async fn end(&self, desk: &Desk, job: &Spot) -> Result<Value, Failure> {
+        let deadline = Instant::now() + self.timeout + GRACE;
+        loop {
+            let present = desk.send_for_object(job.demand(Verb::Get)).await?;
+            if has(&present, "Complete") {
+                return Ok(json!(0));
+            }
+            if has(&present, "Failed") {
+                let conditions = present.pointer("/status/conditions").and_then(Value::as_array);
+                let is_late = |it: &Value| it["reason"] == "DeadlineExceeded";
+                if conditions.is_some_and(|it| it.iter().any(is_late)) {
+                    return Err(self.late(job));
+                }
+                return Ok(Value::Null);
+            }
+            if Instant::now() >= deadline {
+                return Err(self.late(job));
+            }
+            time::sleep_until(deadline.min(Instant::now() + PAUSE)).await;
+        }
+    }
+
+    fn late(&self, job: &Spot) -> Failure {
+        let seconds = self.timeout.as_secs_f64();
+        failed(
+            "Timeout",
+            format!("{} has not ended within {seconds} s; increase `timeout`", job.shown()),
+        )
+    }
+
+    /// Reads the exit code and the log from the pod of the Job.
+    async fn result(&self, desk: &Desk, call: &Call, ended: &Value) -> Result<Value, Failure> {
+        let mut pods = self.spot(desk, call, ("v1", "Pod")).await?;
+        pods.name = None;
+        let query = vec![("labelSelector", format!("batch.kubernetes.io/job-name={}", self.name))];
+        let listed = desk.send_for_object(Demand { query, ..pods.demand(Verb::List) }).await?;
+        let items = listed.get("items").and_then(Value::as_array);
+        let pod = items.and_then(|it| it.last());
+        let states = pod.and_then(|it| it.pointer("/status/containerStatuses/0/state/terminated"));
+        let code = states.and_then(|it| it.get("exitCode")).unwrap_or(ended).clone();
+        let name = pod.and_then(|it| it.pointer("/metadata/name")?.as_str());
+        let mut result = json!({ "code": code, "log": "" });
+        let Some(name) = name else {
+            let problem = "the pod of the Job is gone: its log cannot be read";
+            set(&mut result, "problem", problem.into());
+            return Ok(result);
+        };
+        pods.name = Some(name.to_owned());
+        let room = call.surroundings.limits.string_size;
+        let query = vec![("limitBytes", room.to_string())];
+        let demand = Demand { subresource: Some("log".into()), query, ..pods.demand(Verb::Get) };
+        match desk.send(demand).await {
+            Ok(log) => set(&mut result, "log", String::from_utf8_lossy(&log).into()),
+            // The node may be gone by now, and the program has run.
+            Err(error) if error.class != ErrorClass::Denied => {
+                let problem = format!("the log cannot be read: {error}");
+                set(&mut result, "problem", problem.into());
+            }
+            Err(error) => return Err(desk.refused(error)),
+        }
+        Ok(result)
+    }
+
+    /// Deletes the Job with its pods, and the Secret.
+    async fn remove(&self, desk: &Desk, call: &Call, job: &Spot) -> Result<(), Failure> {
+        let mut spots = vec![job.clone()];
+        if self.files.is_some() {
+            spots.push(self.spot(desk, call, ("v1", "Secret")).await?);
+        }
+        for spot in spots {
+            let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background" });
+            let content = Some((JSON, options.to_string().into()));
+            match desk.send(Demand { content, ..spot.demand(Verb::Delete) }).await {
+                Ok(_) => {}
+                Err(error) if error.class == ErrorClass::Missing => {}
+                Err(error) => return Err(desk.refused(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(field.to_owned(), value);
+    }
+}
+
+fn has(job: &Value, kind: &str) -> bool {
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.is_some_and(|all| all.iter().any(|it| it["type"] == kind && it["status"] == "True"))
+}
+
+/// Returns a name that follows from the handled object and from what is run.
+fn name_of(owner: Option<&Value>, digest: &str) -> String {
+    let name = owner.and_then(|it| it.pointer("/metadata/name")?.as_str()).unwrap_or("run");
+    let plain: String = name
+        .chars()
+        .map(|it| if it.is_ascii_lowercase() || it.is_ascii_digit() { it } else { '-' })
+        .take(NAME_BYTES_MAX - 1 - digest.len())
+        .collect();
+    format!("{}-{digest}", plain.trim_matches('-'))
+}
+
+type Fields<'a> = &'a Map<String, Value>;
+
+fn spec(
+    call: &Call,
+    (env, files): (Fields<'_>, Fields<'_>),
+    name: &str,
+    timeout: Duration,
+) -> Result<Value, Failure> {
+    let variables = env.iter().map(|(name, value)| match value {
+        Value::String(text) => Ok(json!({ "name": name, "value": text })),
+        Value::Number(number) => Ok(json!({ "name": name, "value": number.to_string() })),
+        Value::Object(source) => Ok(json!({ "name": name, "valueFrom": source })),
+        Value::Null | Value::Bool(_) | Value::Array(_) => Err(Failure::Plain(format!(
+            "`env`: {name}: expected a string, a number, or a source such as {{ secretKeyRef = {{ name = \"x\", key = \"y\" }} }}"
+        ))),
+    });
+    let variables = variables.collect::<Result<Vec<_>, _>>()?;
+    let mounts: Vec<_> = files
+        .keys()
+        .enumerate()
+        .map(|(place, path)| json!({ "name": "files", "mountPath": path, "subPath": format!("file-{place}"), "readOnly": true }))
+        .collect();
+    let account = call.some_text("service_account");
+    let mut pod = json!({
+        "restartPolicy": "Never",
+        // Without an account of its own, a program needs no token.
+        "automountServiceAccountToken": account.is_some(),
+        "containers": [{
+            "name": "run",
+            "image": call.text("image"),
+            "command": call.list("command"),
+            "env": variables,
+            "volumeMounts": mounts,
+        }],
+    });
+    if let Some(account) = account {
+        set(&mut pod, "serviceAccountName", account.into());
+    }
+    if !files.is_empty() {
+        let volumes = json!([{ "name": "files", "secret": { "secretName": name } }]);
+        set(&mut pod, "volumes", volumes);
+    }
+    Ok(json!({
+        "backoffLimit": 0,
+        "activeDeadlineSeconds": timeout.as_secs().max(1),
+        "template": { "spec": pod },
+    }))
+}
+
+/// Returns the Secret with the files.
+fn secret(mut secret: Value, files: Fields<'_>) -> Result<Value, Failure> {
+    if files.len() > FILES_MAX {
+        return Err(format!("`files`: expected at most {FILES_MAX}, got {}", files.len()).into());
+    }
+    let mut data = Map::new();
+    for (place, (path, content)) in files.iter().enumerate() {
+        let is_plain = path.starts_with('/') && !path.split('/').any(|it| it == "..");
+        let Some(content) = content.as_str().filter(|_| is_plain) else {
+            return Err(format!("`files`: file {}: expected an absolute path without `..`, and a string as its content", place + 1).into());
+        };
+        data.insert(format!("file-{place}"), content.into());
+    }
+    set(&mut secret, "stringData", Value::Object(data));
+    Ok(secret)
+}
