@@ -105,7 +105,9 @@ impl SyncDaemons<'_> {
                 // Meanwhile, while filters were evaluated and others stopped, the object may have been deleted, or a handler may
                 // have ended by itself.
                 let is_gone = self.queue.has_deletion();
-                for handler in &wanted {
+                // What a function has done before the finalizer is there would not be undone if the object were deleted meanwhile.
+                let is_held = is_held(base, self.object);
+                for handler in wanted.iter().filter(|it| is_held || !it.finalizes()) {
                     if !is_gone && !background.is_over(handler) {
                         background.spawn(base, handler, host);
                     }
@@ -176,14 +178,18 @@ fn is_required(wanted: &[Arc<Handler>], undecided: &[Arc<Handler>]) -> Certainty
     }
 }
 
+/// Returns whether the deletion of an object waits for this operator.
+fn is_held(base: &daemons::Base, object: &Object) -> bool {
+    object.header().finalizers.contains(&base.settings.persistence.finalizer)
+}
+
 /// Starts the reconcile handlers that hold the deletion of the object and do not run, in their present form: they finalize it.
 async fn finalize(
     background: &mut daemons::ObjectDaemons,
     wanted: &[Arc<Handler>],
     (base, host): (&Arc<daemons::Base>, daemons::SpawnContext<'_>),
 ) {
-    let finalizer = &base.settings.persistence.finalizer;
-    let is_held = host.object.header().finalizers.contains(finalizer);
+    let is_held = is_held(base, host.object);
     let finalizing: Vec<_> = wanted.iter().filter(|it| is_held && it.finalizes()).collect();
     if finalizing.is_empty() {
         return;
