@@ -50,7 +50,7 @@ const SLACK: usize = 200;
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 2400),
     ("checker", 6000),
-    ("cli", 11700),
+    ("cli", 12500),
     ("cluster", 4200),
     ("features", 100),
     ("features/admission", 1100),
