@@ -105,9 +105,7 @@ impl SyncDaemons<'_> {
                 // Meanwhile, while filters were evaluated and others stopped, the object may have been deleted, or a handler may
                 // have ended by itself.
                 let is_gone = self.queue.has_deletion();
-                // What a function has done before the finalizer is there would not be undone if the object were deleted meanwhile.
-                let is_held = is_held(base, self.object);
-                for handler in wanted.iter().filter(|it| is_held || !it.finalizes()) {
+                for handler in wanted.iter().filter(|it| may_start(it, base, self.object)) {
                     if !is_gone && !background.is_over(handler) {
                         background.spawn(base, handler, host);
                     }
@@ -176,6 +174,12 @@ fn is_required(wanted: &[Arc<Handler>], undecided: &[Arc<Handler>]) -> Certainty
         (false, true) => Certainty::Unknown,
         (false, false) => Certainty::No,
     }
+}
+
+/// Returns whether a handler may start: what one that finalizes its object has done before the finalizer is there would not be undone
+/// if the object were deleted meanwhile.
+fn may_start(handler: &Handler, base: &daemons::Base, object: &Object) -> bool {
+    !handler.finalizes() || is_held(base, object)
 }
 
 /// Returns whether the deletion of an object waits for this operator.
