@@ -123,13 +123,12 @@ fn own(stage: Stage, random: &mut Rng, pause: Duration) -> Option<Action> {
     let action = match stage {
         Stage::Restored if random.bool() => Action::BackUp,
         Stage::Restored => Action::Restore,
-        Stage::Clocks => Action::SetClock(random.i64(-900..900)),
+        Stage::Schedules if random.u32(..4) == 0 => Action::Freeze(pause * 4),
+        Stage::Clocks | Stage::Schedules => Action::SetClock(random.i64(-900..900)),
         Stage::Namespaces => Action::DropNamespace,
         Stage::Quota(_) => Action::Quota(pause),
         Stage::Frozen => Action::Freeze(pause * 4),
         Stage::Levels(_) | Stage::LevelReplicas => of_children(random),
-        Stage::Schedules if random.u32(..4) == 0 => Action::Freeze(pause * 4),
-        Stage::Schedules => Action::SetClock(random.i64(-900..900)),
         Stage::Native
         | Stage::Scripts(_)
         | Stage::Replicas

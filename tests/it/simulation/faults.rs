@@ -127,8 +127,7 @@ impl Place {
         let more: &[Kind] = match self {
             Place::Other => &[Forbidden],
             Place::List => &[Forbidden, Expired, StaleList],
-            Place::Watch => &[Forbidden, Expired],
-            Place::FreshList => &[Forbidden, Expired],
+            Place::Watch | Place::FreshList => &[Forbidden, Expired],
             Place::Merge | Place::Write => {
                 &[LostAnswer, BrokenAfter, Conflict, DeathAfter, Forbidden, Invalid]
             }
