@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::requests::{Place, Requests};
+use super::requests::{ChildAddress, Requests};
 use crate::call::{CallServices, Logger, SharedPatch, kept};
 use crate::logic::{
     access::kube::ResourceRef,
@@ -23,7 +23,7 @@ pub struct Memory {
     applied: BTreeMap<String, Applied>,
     /// Children that the garbage collector does not delete with the object, whose request was sent, by their keys: the watch may not
     /// show them yet.
-    unowned: BTreeMap<String, Place>,
+    unowned: BTreeMap<String, ChildAddress>,
     pace: Pace,
     /// The status as our last request has made it, with its version.
     status: Option<(u64, Value)>,
@@ -168,7 +168,7 @@ impl Reconciliation<'_> {
         for child in self.observed().into_iter().filter(|it| !it.is_owned_by(uid)) {
             let key = reconcile::key_of(&child.resource, child.namespace.as_deref(), &child.name);
             let Observed { resource, namespace, name, .. } = child;
-            places.insert(key, Place { resource, namespace, name });
+            places.insert(key, ChildAddress { resource, namespace, name });
         }
         let labels = self.handler.labels_of_children();
         for place in places.values() {
@@ -211,7 +211,7 @@ impl Reconciliation<'_> {
             let key = reconcile::key_of(&child.resource, place, &child.name);
             if !child.is_owned_by(uid) {
                 let (resource, namespace) = (Arc::clone(&child.resource), child.namespace.clone());
-                let place = Place { resource, namespace, name: child.name.clone() };
+                let place = ChildAddress { resource, namespace, name: child.name.clone() };
                 memory.unowned.insert(key.clone(), place);
             }
             let made = requests.apply(child, &manager, !is_new).await?;

@@ -72,7 +72,7 @@ impl Requests<'_> {
     /// Deletes a child that the watch shows. Returns false if the request was in conflict: most often because the child was replaced,
     /// which the watch has not shown yet.
     pub(super) async fn delete(&self, child: &Observed) -> Result<bool, String> {
-        let place = Place {
+        let place = ChildAddress {
             resource: Arc::clone(&child.resource),
             namespace: child.namespace.clone(),
             name: child.name.clone(),
@@ -83,7 +83,7 @@ impl Requests<'_> {
     /// Deletes what is at a place, if one of the handlers with these labels has applied it for the object with this uid.
     pub(super) async fn delete_own(
         &self,
-        place: &Place,
+        place: &ChildAddress,
         (labels, uid): (&[String], &str),
     ) -> Result<(), String> {
         let present = match self.0.ask(place.demand(Verb::Get)).await {
@@ -104,7 +104,7 @@ impl Requests<'_> {
         Err(format!("{place}: it was replaced while it was being deleted"))
     }
 
-    async fn delete_at(&self, place: &Place, uid: Option<&str>) -> Result<bool, String> {
+    async fn delete_at(&self, place: &ChildAddress, uid: Option<&str>) -> Result<bool, String> {
         let options = json!({ "preconditions": { "uid": uid }, "propagationPolicy": "Background" });
         let content = Some((JSON, Bytes::from(options.to_string())));
         match self.0.ask(Demand { content, ..place.demand(Verb::Delete) }).await {
@@ -118,13 +118,13 @@ impl Requests<'_> {
 
 /// The address of a child.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct ChildAddress {
     pub(super) resource: Arc<Resource>,
     pub(super) namespace: Option<String>,
     pub(super) name: String,
 }
 
-impl Place {
+impl ChildAddress {
     fn demand(&self, verb: Verb) -> Demand {
         demand_of(&self.resource, (self.namespace.as_deref(), &self.name), verb)
     }
@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ChildAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&reconcile::shown(&self.resource, self.namespace.as_deref(), &self.name))
     }
