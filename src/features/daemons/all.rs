@@ -24,6 +24,7 @@ use super::{
     driver::Driver,
     level::{Level, LevelBase},
     object::DaemonShared,
+    turns::Turns,
 };
 use crate::logic::{
     background::stopping::{self, StopReason},
@@ -50,6 +51,8 @@ pub struct Daemons {
     wakeups: Notify,
     /// Notified when a daemon ends.
     exits: Notify,
+    /// The turns of reconcile handlers.
+    pub(super) turns: Turns,
     start: Instant,
     /// A placeholder for the object in the cause of a call: daemons and timers read the live object instead.
     placeholder: Arc<Object>,
@@ -88,6 +91,7 @@ impl Default for Daemons {
             woken: Mutex::default(),
             wakeups: Notify::new(),
             exits: Notify::new(),
+            turns: Turns::default(),
             start: Instant::now(),
             placeholder: Arc::new(Object::from_value(Value::Null)),
         }

@@ -16,6 +16,7 @@ mod reconciling;
 mod runner;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod work;
 
 pub use self::{

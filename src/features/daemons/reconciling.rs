@@ -1,11 +1,11 @@
 //! The calls of a reconcile handler: when they begin, what becomes of their results, and the end of the object.
 
-use std::{sync::Arc, time::Duration};
+use std::{future, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use serde_json::Value;
 use tokio::time;
 
-use super::{daemon::Daemon, level::Level, runner::Runner};
+use super::{daemon::Daemon, level::Level, runner::Runner, turns::Turn};
 use crate::call::{CallServices, Logger, SharedPatch};
 use crate::features::{
     indexes::Ids,
@@ -171,17 +171,24 @@ impl Runner {
         }
     }
 
+    /// Waits for the turn of a call; there are none for daemons and timers, which wait most of the time.
+    pub(super) async fn turn(&self) -> Option<Box<Turn>> {
+        self.daemon.level()?;
+        let mut turn = pin!(self.base().daemons.turns.next());
+        // A request to stop polls this, too.
+        future::poll_fn(|cx| {
+            if self.daemon.must_end() { Poll::Ready(None) } else { turn.as_mut().poll(cx) }
+        })
+        .await
+    }
+
     /// Returns `ctx.children`.
     pub(super) fn children(&self) -> Option<Arc<Value>> {
         self.daemon.level()?;
         let bound = self.daemon.bound();
         let object = self.shared().live.get();
         let logger = self.logger();
-        Some(
-            self.reconciliation((&bound.handler, &bound.services), &object, &logger)
-                .children()
-                .tree,
-        )
+        Some(self.reconciliation((&bound.handler, &bound.services), &object, &logger).children())
     }
 
     fn reconciliation<'a>(
@@ -225,7 +232,7 @@ impl Runner {
                 if result.is_some() {
                     return Err("`finalize` must return nil".to_owned());
                 }
-                reconciliation.delete_unowned().await?;
+                reconciliation.delete_unowned(&memory).await?;
                 return Ok(Next::default());
             }
             reconciliation.conclude(result.as_ref(), &mut memory, patch).await

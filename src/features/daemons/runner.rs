@@ -9,6 +9,7 @@ use super::{
     daemon::Daemon,
     level::Level,
     object::DaemonShared,
+    turns::Turn,
     work::{Calling, Progress},
 };
 use crate::call::{
@@ -55,6 +56,8 @@ pub(super) struct Attempt {
     patch: SharedPatch,
     /// The started attempt, or the outcome that prevented its start.
     begun: Result<Begun, Box<Outcome>>,
+    /// Only of reconcile handlers.
+    pub(super) turn: Option<Box<Turn>>,
 }
 
 /// The end of a call.
@@ -67,10 +70,12 @@ pub(super) enum End {
 impl Runner {
     /// Continues after the end of an attempt, if there was one, until there is something to wait for.
     pub(super) async fn go(mut self, ended: Option<(Attempt, End)>) -> After {
-        if let Some((attempt, end)) = ended
-            && !self.conclude(attempt, Some(end)).await
-        {
-            return After::End;
+        let mut turn = None;
+        if let Some((mut attempt, end)) = ended {
+            turn = attempt.turn.take();
+            if !self.conclude(attempt, Some(end)).await {
+                return After::End;
+            }
         }
         self.renew_schedule();
         if self.progress.schedule.is_none() && !self.begin().await {
@@ -80,6 +85,9 @@ impl Runner {
         loop {
             self.renew_schedule();
             self.lists_complete().await;
+            if turn.is_none() {
+                turn = self.turn().await;
+            }
             let moment = self.moment();
             let Some(schedule) = &mut self.progress.schedule else { return After::End };
             match schedule.next(moment) {
@@ -94,12 +102,13 @@ impl Runner {
                     }
                 }
                 Step::Call(effort) => {
-                    let attempt = self.attempt(effort);
+                    let mut attempt = self.attempt(effort);
                     if let Ok(begun) = &attempt.begun
                         && !self.has_no_function()
                     {
                         let call = self.base().scripts.call(Arc::clone(&begun.invocation));
                         let deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
+                        attempt.turn = turn.take();
                         let calling = Box::new(Calling { attempt, call, deadline });
                         return After::Call(self.progress, calling);
                     }
@@ -155,7 +164,7 @@ impl Runner {
             logger: self.logger(),
         };
         let begun = self.attempts(&bound.services).begin(planned, None);
-        Attempt { patch, begun }
+        Attempt { patch, begun, turn: None }
     }
 
     /// Processes the end of an attempt; returns whether to continue.

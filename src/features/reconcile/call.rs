@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::requests::Requests;
+use super::requests::{ChildAddress, Requests};
 use crate::call::{CallServices, Logger, SharedPatch, kept};
 use crate::logic::{
     access::kube::ResourceRef,
@@ -21,6 +21,9 @@ use crate::ports::{Cluster, LookupError};
 #[derive(Debug, Default)]
 pub struct Memory {
     applied: BTreeMap<String, Applied>,
+    /// Children that the garbage collector does not delete with the object, whose request was sent, by their keys: the watch may not
+    /// show them yet.
+    unowned: BTreeMap<String, ChildAddress>,
     pace: Pace,
     /// The status as our last request has made it, with its version.
     status: Option<(u64, Value)>,
@@ -34,14 +37,6 @@ impl Memory {
         let status = object.body().get("status").cloned().unwrap_or_default();
         self.status = order::number(object).map(|version| (version.get(), status));
     }
-}
-
-/// The children of an object as the watch shows them.
-#[derive(Debug, Default)]
-pub struct Children {
-    /// `ctx.children`
-    pub tree: Arc<Value>,
-    observed: Vec<Observed>,
 }
 
 /// When to call next.
@@ -73,11 +68,24 @@ pub struct Reconciliation<'a> {
 
 impl Reconciliation<'_> {
     /// Returns the children as the watch shows them at present.
-    pub fn children(&self) -> Children {
+    fn observed(&self) -> Vec<Observed> {
+        let parent = Key::text(self.object.header().uid.as_deref().unwrap_or_default());
+        let mut observed = Vec::new();
+        for (id, _) in self.handler.child_indexes() {
+            let kinds = self.services.reconcilers.kinds(&id);
+            let values = self.services.indexes.get(&id).and_then(|it| it.get(&parent));
+            observed
+                .extend(values.iter().flat_map(|it| it.iter()).filter_map(|it| read(it, &kinds)));
+        }
+        observed
+    }
+
+    /// Returns `ctx.children`: the children as the watch shows them at present.
+    pub fn children(&self) -> Arc<Value> {
         let header = self.object.header();
         let parent = Key::text(header.uid.as_deref().unwrap_or_default());
         let home = header.namespace.as_deref();
-        let (mut tree, mut observed) = (Map::new(), Vec::new());
+        let mut tree = Map::new();
         for (id, kind) in self.handler.child_indexes() {
             let kinds = self.services.reconcilers.kinds(&id);
             if kinds.is_empty() {
@@ -98,12 +106,11 @@ impl Reconciliation<'_> {
                 };
                 let key = plural_in(&tree, &kinds, &child.resource);
                 if let Value::Object(all) = tree.entry(key).or_insert_with(|| Map::new().into()) {
-                    all.insert(name, Value::clone(&child.body));
+                    all.insert(name, Arc::unwrap_or_clone(child.body));
                 }
-                observed.push(child);
             }
         }
-        Children { tree: Arc::new(Value::Object(tree)), observed }
+        Arc::new(Value::Object(tree))
     }
 
     /// Does what the function wants: applies and deletes children, and adds the changes of the status to the patch.
@@ -150,16 +157,22 @@ impl Reconciliation<'_> {
         Ok(next)
     }
 
-    /// Deletes the children that the garbage collector does not delete with the object.
+    /// Deletes the children that the garbage collector does not delete with the object. The watch may lag behind, so each is read
+    /// before.
     ///
     /// # Errors
     /// Says which request failed.
-    pub async fn delete_unowned(&self) -> Result<(), String> {
+    pub async fn delete_unowned(&self, memory: &Memory) -> Result<(), String> {
         let uid = self.object.header().uid.as_deref().unwrap_or_default();
-        let requests = Requests(self.cluster);
-        let children = self.children().observed;
-        for child in children.iter().filter(|it| !it.is_owned_by(uid)) {
-            requests.delete(child).await?;
+        let mut places = memory.unowned.clone();
+        for child in self.observed().into_iter().filter(|it| !it.is_owned_by(uid)) {
+            let key = reconcile::key_of(&child.resource, child.namespace.as_deref(), &child.name);
+            let Observed { resource, namespace, name, .. } = child;
+            places.insert(key, ChildAddress { resource, namespace, name });
+        }
+        let labels = self.handler.labels_of_children();
+        for place in places.values() {
+            Requests(self.cluster).delete_own(place, (&labels, uid)).await?;
         }
         Ok(())
     }
@@ -184,7 +197,7 @@ impl Reconciliation<'_> {
             self.check_namespace(&child)?;
             children.push(child);
         }
-        let observed = self.children().observed;
+        let observed = self.observed();
         let label = label_of(&self.handler.id);
         let plan = reconcile::plan(&children, &observed, &mut memory.applied, (&label, self.now))?;
         let requests = Requests(self.cluster);
@@ -194,6 +207,13 @@ impl Reconciliation<'_> {
             let uid = self.object.header().uid.as_deref().unwrap_or_default();
             let is_new =
                 if apply.is_known { false } else { requests.check(child, (&label, uid)).await? };
+            let place = child.namespace.as_deref();
+            let key = reconcile::key_of(&child.resource, place, &child.name);
+            if !child.is_owned_by(uid) {
+                let (resource, namespace) = (Arc::clone(&child.resource), child.namespace.clone());
+                let place = ChildAddress { resource, namespace, name: child.name.clone() };
+                memory.unowned.insert(key.clone(), place);
+            }
             let made = requests.apply(child, &manager, !is_new).await?;
             if let Some(former) = &apply.former {
                 let ids = self.handler.reconcile.iter().flat_map(|it| &it.formerly);
@@ -201,8 +221,6 @@ impl Reconciliation<'_> {
                     requests.release(child, &reconcile::manager(id)).await?;
                 }
             }
-            let place = child.namespace.as_deref();
-            let key = reconcile::key_of(&child.resource, place, &child.name);
             let before = observed.iter().find(|it| {
                 reconcile::key_of(&it.resource, it.namespace.as_deref(), &it.name) == key
             });
@@ -220,12 +238,17 @@ impl Reconciliation<'_> {
             };
             memory.applied.insert(key, applied);
         }
-        for index in &plan.prunes {
-            if let Some(child) = observed.get(*index) {
-                requests.delete(child).await?;
+        let mut recheck = plan.recheck;
+        for child in plan.prunes.iter().filter_map(|it| observed.get(*it)) {
+            let key = reconcile::key_of(&child.resource, child.namespace.as_deref(), &child.name);
+            if requests.delete(child).await? {
+                memory.unowned.remove(&key);
+            } else {
+                let again = self.now.saturating_add(reconcile::UNSEEN_MAX);
+                recheck = Some(recheck.map_or(again, |it| it.min(again)));
             }
         }
-        Ok(plan.recheck)
+        Ok(recheck)
     }
 
     /// Returns the resource of a wanted child, which must be of an owned kind.

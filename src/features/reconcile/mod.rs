@@ -9,6 +9,6 @@ mod relations;
 mod requests;
 
 pub use self::{
-    call::{Children, Memory, Next, Reconciliation},
+    call::{Memory, Next, Reconciliation},
     relations::{apply, mapped_contribution, own_contribution, remove},
 };

@@ -1,6 +1,6 @@
 //! The requests for children.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ impl Requests<'_> {
     ) -> Result<bool, String> {
         let present = match self.0.ask(demand(child, Verb::Get)).await {
             Ok(present) => present,
-            Err(error) if error.class == ErrorClass::Missing => return Ok(true),
+            Err(error) if error.is_missing(Some(&child.name)) => return Ok(true),
             Err(error) => return Err(failed(child, &error)),
         };
         let present = read_object(&present).map_err(|it| format!("{}: {it}", named(child)))?;
@@ -69,27 +69,74 @@ impl Requests<'_> {
         released.map(drop).map_err(|it| failed(child, &it))
     }
 
-    /// Deletes a child, unless it is gone or was replaced.
-    pub(super) async fn delete(&self, child: &Observed) -> Result<(), String> {
-        let options = json!({
-            "preconditions": { "uid": child.uid() },
-            "propagationPolicy": "Background",
-        });
-        let place = (child.namespace.as_deref(), child.name.as_str());
-        let demand = Demand {
-            content: Some((JSON, Bytes::from(options.to_string()))),
-            ..demand_of(&child.resource, place, Verb::Delete)
+    /// Deletes a child that the watch shows. Returns false if the request was in conflict: most often because the child was replaced,
+    /// which the watch has not shown yet.
+    pub(super) async fn delete(&self, child: &Observed) -> Result<bool, String> {
+        let place = ChildAddress {
+            resource: Arc::clone(&child.resource),
+            namespace: child.namespace.clone(),
+            name: child.name.clone(),
         };
-        match self.0.ask(demand).await {
-            Ok(_) => Ok(()),
-            Err(error) if matches!(error.class, ErrorClass::Missing | ErrorClass::Conflict) => {
-                Ok(())
-            }
-            Err(error) => {
-                let what = reconcile::shown(&child.resource, place.0, place.1);
-                Err(format!("{what}, which is not wanted any more, could not be deleted: {error}"))
-            }
+        self.delete_at(&place, child.uid()).await
+    }
+
+    /// Deletes what is at a place, if one of the handlers with these labels has applied it for the object with this uid.
+    pub(super) async fn delete_own(
+        &self,
+        place: &ChildAddress,
+        (labels, uid): (&[String], &str),
+    ) -> Result<(), String> {
+        let present = match self.0.ask(place.demand(Verb::Get)).await {
+            Ok(present) => present,
+            Err(error) if error.is_missing(Some(&place.name)) => return Ok(()),
+            Err(error) => return Err(place.failed(&error)),
+        };
+        let present = read_object(&present).map_err(|it| format!("{place}: {it}"))?;
+        let (handler, parent) = identity_of(&present);
+        let is_own = handler.is_some_and(|it| labels.iter().any(|label| label == it));
+        if !is_own || parent != Some(uid) {
+            return Ok(());
         }
+        let own = present.pointer("/metadata/uid").and_then(Value::as_str);
+        if self.delete_at(place, own).await? {
+            return Ok(());
+        }
+        Err(format!("{place}: it was replaced while it was being deleted"))
+    }
+
+    async fn delete_at(&self, place: &ChildAddress, uid: Option<&str>) -> Result<bool, String> {
+        let options = json!({ "preconditions": { "uid": uid }, "propagationPolicy": "Background" });
+        let content = Some((JSON, Bytes::from(options.to_string())));
+        match self.0.ask(Demand { content, ..place.demand(Verb::Delete) }).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_missing(Some(&place.name)) => Ok(true),
+            Err(error) if error.class == ErrorClass::Conflict => Ok(false),
+            Err(error) => Err(place.failed(&error)),
+        }
+    }
+}
+
+/// The address of a child.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ChildAddress {
+    pub(super) resource: Arc<Resource>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+}
+
+impl ChildAddress {
+    fn demand(&self, verb: Verb) -> Demand {
+        demand_of(&self.resource, (self.namespace.as_deref(), &self.name), verb)
+    }
+
+    fn failed(&self, error: &ApiError) -> String {
+        format!("{self}, which is not wanted any more, could not be deleted: {error}")
+    }
+}
+
+impl fmt::Display for ChildAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&reconcile::shown(&self.resource, self.namespace.as_deref(), &self.name))
     }
 }
 

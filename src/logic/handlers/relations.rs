@@ -33,6 +33,12 @@ impl Handler {
         format!("{INDEX}{}/{what}/{}", self.reconciler_key(), kind.text).into()
     }
 
+    /// Returns the labels of its children: of its id, and of earlier ones.
+    pub fn labels_of_children(&self) -> Vec<String> {
+        let former = self.reconcile.iter().flat_map(|it| &it.formerly).map(String::as_str);
+        [&*self.id].into_iter().chain(former).map(label_of).collect()
+    }
+
     /// Returns the ids of the indexes of its children, with the kinds.
     pub fn child_indexes(&self) -> impl Iterator<Item = (Arc<str>, &Named)> {
         let owns = self.reconcile.iter().flat_map(|it| &it.owns);
@@ -54,8 +60,7 @@ impl Handler {
             return vec![self.derived((id, parent), relation, &self.function, code)];
         }
         let Some(options) = &self.reconcile else { return Vec::new() };
-        let former = options.formerly.iter().map(String::as_str);
-        let labels: Arc<[_]> = [&*self.id].into_iter().chain(former).map(label_of).collect();
+        let labels: Arc<[_]> = self.labels_of_children().into();
         let reconciler = self.reconciler_key();
         let relation = |role| {
             let (reconciler, labels) = (Arc::clone(&reconciler), Arc::clone(&labels));

@@ -102,6 +102,18 @@ pub fn identity_of(body: &Value) -> (Option<&str>, Option<&str>) {
     (label(HANDLER), label(PARENT))
 }
 
+impl Child {
+    /// Returns whether the garbage collector deletes it with its parent.
+    pub fn is_owned_by(&self, parent: &str) -> bool {
+        is_owned_by(&self.body, parent)
+    }
+}
+
+fn is_owned_by(body: &Value, parent: &str) -> bool {
+    let owners = body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    owners.into_iter().flatten().any(|it| it.get("uid").is_some_and(|it| it == parent))
+}
+
 impl Observed {
     /// Returns the version of the object.
     pub fn version(&self) -> Option<&str> {
@@ -130,8 +142,7 @@ impl Observed {
 
     /// Returns whether the garbage collector deletes it with its parent.
     pub fn is_owned_by(&self, parent: &str) -> bool {
-        let owners = self.body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().any(|it| it.get("uid").is_some_and(|it| it == parent))
+        is_owned_by(&self.body, parent)
     }
 
     fn meta(&self, name: &str) -> Option<&str> {

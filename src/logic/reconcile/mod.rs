@@ -14,7 +14,7 @@ pub use self::{
     child::{Child, Family, Observed, identity_of, key_of, manager, parent_of, shown},
     matching::{contains, content, digest},
     pace::{Pace, Slow},
-    plan::{Applied, Apply, Plan, plan},
+    plan::{Applied, Apply, Plan, UNSEEN_MAX, plan},
     status::changes,
     wanted::{Manifest, Wanted},
 };

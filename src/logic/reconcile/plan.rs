@@ -8,7 +8,7 @@ use std::{
 use super::{Child, Observed, contains, content, key_of, shown};
 
 /// How long an applied child may be missing in the watch before it is applied again.
-const UNSEEN_MAX: Duration = Duration::from_secs(10);
+pub const UNSEEN_MAX: Duration = Duration::from_secs(10);
 
 /// What is known of a child since it was applied or seen as wanted.
 #[derive(Clone, Debug, PartialEq)]

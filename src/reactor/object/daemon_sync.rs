@@ -105,7 +105,7 @@ impl SyncDaemons<'_> {
                 // Meanwhile, while filters were evaluated and others stopped, the object may have been deleted, or a handler may
                 // have ended by itself.
                 let is_gone = self.queue.has_deletion();
-                for handler in &wanted {
+                for handler in wanted.iter().filter(|it| may_start(it, base, self.object)) {
                     if !is_gone && !background.is_over(handler) {
                         background.spawn(base, handler, host);
                     }
@@ -176,14 +176,24 @@ fn is_required(wanted: &[Arc<Handler>], undecided: &[Arc<Handler>]) -> Certainty
     }
 }
 
+/// Returns whether a handler may start: what one that finalizes its object has done before the finalizer is there would not be undone
+/// if the object were deleted meanwhile.
+fn may_start(handler: &Handler, base: &daemons::Base, object: &Object) -> bool {
+    !handler.finalizes() || is_held(base, object)
+}
+
+/// Returns whether the deletion of an object waits for this operator.
+fn is_held(base: &daemons::Base, object: &Object) -> bool {
+    object.header().finalizers.contains(&base.settings.persistence.finalizer)
+}
+
 /// Starts the reconcile handlers that hold the deletion of the object and do not run, in their present form: they finalize it.
 async fn finalize(
     background: &mut daemons::ObjectDaemons,
     wanted: &[Arc<Handler>],
     (base, host): (&Arc<daemons::Base>, daemons::SpawnContext<'_>),
 ) {
-    let finalizer = &base.settings.persistence.finalizer;
-    let is_held = host.object.header().finalizers.contains(finalizer);
+    let is_held = is_held(base, host.object);
     let finalizing: Vec<_> = wanted.iter().filter(|it| is_held && it.finalizes()).collect();
     if finalizing.is_empty() {
         return;

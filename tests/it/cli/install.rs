@@ -211,6 +211,73 @@ fn generated_permissions_are_enough_for_a_new_operator() {
     }
 }
 
+/// Children in two namespaces, a watched kind, an event handler with a parent, a schedule, and a lock.
+const CHILDREN: [(&str, &str); 2] = [
+    (
+        "handlers.lua",
+        r#"
+kopf.reconcile("volumes.example.com", { id = "maps", owns = "configmaps", watches = { "secrets" }, finalizer = true }, function(ctx)
+    local function map(place, name)
+        return { apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = place, name = name }, data = { x = ctx.spec.x } }
+    end
+    return kopf.lock("maps", function()
+        local children = ctx.spec.x == "0" and {} or { map(nil, ctx.name), map("far", ctx.name) }
+        return { children = children, status = { done = ctx.spec.x }, conditions = { { type = "Ready", status = true } } }
+    end)
+end)
+kopf.on_event("configmaps", { parent = "volumes.example.com" }, function(ctx) end)
+kopf.every("1m", { id = "often" }, function(ctx) end)
+"#,
+    ),
+    (
+        "handlers.rhai",
+        r#"
+kopf::reconcile("volumes.example.com", #{ id: "maps", owns: "configmaps", watches: ["secrets"], finalizer: true }, |ctx| {
+    kopf::lock("maps", || {
+        let children = [];
+        if ctx.spec.x != "0" {
+            for meta in [#{ name: ctx.name }, #{ name: ctx.name, namespace: "far" }] {
+                children.push(#{ apiVersion: "v1", kind: "ConfigMap", metadata: meta, data: #{ x: ctx.spec.x } });
+            }
+        }
+        #{ children: children, status: #{ done: ctx.spec.x }, conditions: [#{ type: "Ready", status: true }] }
+    })
+});
+kopf::on_event("configmaps", #{ parent: "volumes.example.com" }, |ctx| {});
+kopf::every("1m", #{ id: "often" }, |ctx| {});
+"#,
+    ),
+];
+
+const TEST_OF_CHILDREN: &str = r#"
+kopf.test("children come, are repaired, pruned and deleted", { timeout = "30m" }, function()
+    local volume = kube.create({ apiVersion = "example.com/v1", kind = "Volume", metadata = { name = "one" }, spec = { x = "1" } })
+    kopf.sleep("3m")
+    check.equal(kube.get("configmaps", { name = "one" }).data.x, "1")
+    kube.patch(volume, { spec = { x = "0" } })
+    kopf.sleep("1m")
+    check.equal(kube.get("configmaps", { name = "one" }), nil)
+    kube.patch(volume, { spec = { x = "2" } })
+    kopf.sleep("1m")
+    kube.delete(volume)
+    kopf.sleep("1m")
+    check.equal(kube.get(volume), nil)
+    check.equal(kube.get("configmaps", { name = "one", namespace = "far" }), nil)
+end)
+"#;
+
+#[test]
+fn generated_permissions_are_enough_for_children_schedules_and_locks() {
+    for (name, text) in CHILDREN {
+        let files = [(name, text), ("tests/volume_test.lua", TEST_OF_CHILDREN)];
+        let own = Directory::with(&format!("install-children-{name}"), &files);
+        let mut unused = check_generated(&own, name);
+        // An object is read after a conflict only.
+        unused.retain(|it| it != "get volumes.example.com");
+        assert_eq!(unused, ["create events.", "patch events."], "{name}");
+    }
+}
+
 /// Runs the tests with the generated permissions. Returns those that the tests do not use.
 fn check_generated(own: &Directory, what: &str) -> Vec<String> {
     let (code, roles, problem) =

@@ -40,6 +40,26 @@ fn indexed_job_in_rhai() {
 }
 
 #[test]
+fn blue_green_in_lua() {
+    passes("examples/reconcile", "blue-green.lua", 3);
+}
+
+#[test]
+fn blue_green_in_rhai() {
+    passes("examples/reconcile", "blue-green.rhai", 3);
+}
+
+#[test]
+fn service_per_pod_in_lua() {
+    passes("examples/reconcile", "service-per-pod.lua", 3);
+}
+
+#[test]
+fn service_per_pod_in_rhai() {
+    passes("examples/reconcile", "service-per-pod.rhai", 3);
+}
+
+#[test]
 fn behavior_in_lua() {
     passes("tests/reconcile", "web.lua", 10);
 }

@@ -67,6 +67,14 @@ pub(super) enum Action {
     NoQuota,
     /// All processes are frozen for this time, as on a machine that is suspended.
     Freeze(Duration),
+    /// Somebody edits a child of an object with this number.
+    EditChild(usize, u64),
+    /// Somebody deletes a child of an object with this number, or what is in its place.
+    DeleteChild(usize, u64),
+    /// Somebody creates an object that has the name of a child.
+    Occupy(usize, u64),
+    /// A user changes the object that reconcile handlers watch.
+    Tune(u64),
     /// The end of an outage.
     Connect,
     /// The end of [`Action::Hide`].
@@ -100,9 +108,7 @@ pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
             64..70 => Action::Reload,
             70..72 if has_restarts => Action::Restart(object),
             72..77 if has_restarts => Action::Kill(object, pause / 2),
-            77..81 if matches!(stage, Stage::Replicas | Stage::Frozen) => {
-                Action::CutOff(object, pause * 3)
-            }
+            77..81 if stage.has_replicas() => Action::CutOff(object, pause * 3),
             77..80 if stage == Stage::Definitions => Action::DropDefinition,
             81..84 => Action::Swap(object),
             _ => Action::Edit(object),
@@ -117,15 +123,29 @@ fn own(stage: Stage, random: &mut Rng, pause: Duration) -> Option<Action> {
     let action = match stage {
         Stage::Restored if random.bool() => Action::BackUp,
         Stage::Restored => Action::Restore,
-        Stage::Clocks => Action::SetClock(random.i64(-900..900)),
+        Stage::Schedules if random.u32(..4) == 0 => Action::Freeze(pause * 4),
+        Stage::Clocks | Stage::Schedules => Action::SetClock(random.i64(-900..900)),
         Stage::Namespaces => Action::DropNamespace,
         Stage::Quota(_) => Action::Quota(pause),
         Stage::Frozen => Action::Freeze(pause * 4),
+        Stage::Levels(_) | Stage::LevelReplicas => of_children(random),
         Stage::Native
         | Stage::Scripts(_)
         | Stage::Replicas
         | Stage::Definitions
         | Stage::Lagging => return None,
     };
-    (random.u32(..5) == 0).then_some(action)
+    let one_of = if stage.has_children() { 2 } else { 5 };
+    (random.u32(..one_of) == 0).then_some(action)
+}
+
+/// Returns what others do to children.
+fn of_children(random: &mut Rng) -> Action {
+    let (object, number) = (random.usize(..OBJECTS), random.u64(..8));
+    match random.u32(..10) {
+        0..3 => Action::EditChild(object, number),
+        3..7 => Action::DeleteChild(object, number),
+        7 => Action::Occupy(object, number),
+        _ => Action::Tune(number),
+    }
 }

@@ -11,6 +11,7 @@ use tokio::time::{self, Instant};
 
 use super::{
     history::{OF_CREATION, OF_DELETION, OF_UPDATE, STAYS},
+    levels,
     natives::{self, CONDITION, INTERVAL},
     operators::Process,
     stored::Stored,
@@ -20,6 +21,14 @@ use super::{
 
 /// Checks the objects, the handlers in the background, and the memory of the operator.
 pub(super) async fn settled(world: &mut World) {
+    if let Some(levels) = world.levels.clone() {
+        check_health(world);
+        levels::checks::check_schedules(&levels, world.env.clock.now());
+        if world.stage.has_children() {
+            levels::checks::check_children(&levels);
+        }
+        return check_queues(world).await;
+    }
     let objects = world.env.server.list(EXAMPLES);
     for object in &objects {
         check_object(world, object);
@@ -143,6 +152,17 @@ async fn check_memory(world: &World, objects: usize) {
     let rule =
         format!("at the end, (objects, queues) in memory are {seen:?} for {objects} objects");
     world.history.complain(rule);
+}
+
+/// Checks that no queue is left.
+async fn check_queues(world: &World) {
+    for _ in 0..INTERVAL {
+        if world.operators.processes().all(|it| memory(&it.running).1 == 0) {
+            return;
+        }
+        time::sleep(Duration::from_millis(1300)).await;
+    }
+    world.history.complain("at the end, there are queues of objects");
 }
 
 fn memory(running: &Running) -> (i64, i64) {

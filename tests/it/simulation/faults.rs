@@ -8,6 +8,7 @@ use std::{
 };
 
 use fastrand::Rng;
+use http::{Method, Uri};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -98,15 +99,38 @@ pub(super) enum Place {
     Json,
     /// A line of a watch.
     Line,
+    /// A list that servers read from etcd.
+    FreshList,
+    /// Any other request that writes.
+    Write,
 }
 
 impl Place {
+    /// Returns the place of a request for children, watched objects and slots, if it is one.
+    pub(super) fn of_levels(method: &Method, uri: &Uri) -> Option<Place> {
+        let path = uri.path();
+        let kinds = ["configmaps", "secrets", "leases"];
+        if !kinds.iter().any(|it| path.ends_with(it) || path.contains(&format!("/{it}/"))) {
+            return None;
+        }
+        let is_list = method == Method::GET && kinds.iter().any(|it| path.ends_with(it));
+        let is_watch = uri.query().is_some_and(|it| it.contains("watch=true"));
+        match (is_list, is_watch, method == Method::GET) {
+            (true, true, _) => Some(Place::Watch),
+            (true, false, _) => Some(Place::FreshList),
+            (false, _, true) => None,
+            (false, _, false) => Some(Place::Write),
+        }
+    }
+
     fn kinds(self) -> Vec<Kind> {
         let more: &[Kind] = match self {
             Place::Other => &[Forbidden],
             Place::List => &[Forbidden, Expired, StaleList],
-            Place::Watch => &[Forbidden, Expired],
-            Place::Merge => &[LostAnswer, BrokenAfter, Conflict, DeathAfter, Forbidden, Invalid],
+            Place::Watch | Place::FreshList => &[Forbidden, Expired],
+            Place::Merge | Place::Write => {
+                &[LostAnswer, BrokenAfter, Conflict, DeathAfter, Forbidden, Invalid]
+            }
             Place::Json => {
                 &[LostAnswer, BrokenAfter, Conflict, DeathAfter, Outdated, Forbidden, Invalid]
             }

@@ -208,6 +208,11 @@ impl History {
         self.0.lock().alive.contains_key(&process)
     }
 
+    /// Returns whether a process may not act any more.
+    pub(super) fn has_ended(&self, process: u64) -> bool {
+        self.0.lock().has_ended(process)
+    }
+
     /// The call with this number has ended.
     pub(super) fn end(&self, number: usize, ending: Ending) {
         let mut inner = self.0.lock();

@@ -3,7 +3,8 @@
 //! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in
 //! `natives.rs` or scripts. `faults.rs` decides which request or watch line meets which fault; `wire.rs` and `lines.rs` carry it
 //! out. `history.rs` checks each call against what the server has stored at that moment, and `costs.rs` its number;
-//! `checks.rs` checks the end. `report.rs` shrinks what fails. `mutants.rs` has bugs that must be found.
+//! `checks.rs` checks the end. `levels` has the worlds with reconcile handlers and schedules. `report.rs` shrinks what fails.
+//! `mutants.rs` has bugs that must be found.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "each place carries out its own kinds of faults and actions"
@@ -15,6 +16,7 @@ mod costs;
 mod dice;
 mod faults;
 mod history;
+mod levels;
 mod lines;
 mod mutants;
 mod natives;
@@ -33,14 +35,23 @@ use world::{Plan, Stage};
 /// The seeds of one of the four tests of CI.
 const SEEDS: u64 = 125;
 
+/// The seeds of the test of CI in worlds with reconcile handlers and schedules.
+const LEVEL_SEEDS: u64 = 20;
+
 /// Seeds that failed once, and what was wrong.
-const MENDED: [(u64, &str); 6] = [
+const MENDED: [(u64, &str); 9] = [
     (5107, "a 404 without the name of the object was taken for its deletion"),
     (11_619, "what an edited handler wanted was dropped, although the server had accepted it"),
     (11_690, "an object of a restored backup was listed before its changes were dropped"),
     (11_916, "a change was accepted without a response, and refused when it was repeated"),
     (13_532, "a record of a deletion was purged, because the clock had been set back"),
     (14_469, "the deletion of a CRD was shown after the CRD had been created again"),
+    (1_000_000, "a child that the watch had not shown was left by the deletion of its parent"),
+    (
+        1_000_173,
+        "a function was called for an object without the finalizer, which was deleted meanwhile",
+    ),
+    (1_000_178, "two runs of an interval had the same time, because the clock had been set back"),
 ];
 
 /// The seeds in which a deliberate bug must be found.
@@ -65,6 +76,7 @@ fn variable(name: &str) -> Option<u64> {
 fn plan(seed: u64) -> Plan {
     let is_set = |name| variable(name).is_some_and(|it| it > 0);
     let stage = match seed % 20 {
+        _ if seed >= levels::FIRST_SEED => stage_with_levels(seed),
         0..5 => Stage::Native,
         5 => Stage::Scripts(Language::Lua),
         6 => Stage::Scripts(Language::Rhai),
@@ -80,6 +92,17 @@ fn plan(seed: u64) -> Plan {
     };
     let is_verbose = is_set("KOPF_SIMULATION_LOG");
     Plan { stage, seed, only: None, mutant: None, is_verbose }
+}
+
+/// Returns in which of the worlds with reconcile handlers and schedules a seed is.
+fn stage_with_levels(seed: u64) -> Stage {
+    match seed % 10 {
+        0..4 => Stage::Levels(None),
+        4 => Stage::Levels(Some(Language::Lua)),
+        5 => Stage::Levels(Some(Language::Rhai)),
+        6 | 7 => Stage::LevelReplicas,
+        _ => Stage::Schedules,
+    }
 }
 
 #[expect(clippy::print_stderr, reason = "the result of the simulation")]
@@ -122,6 +145,11 @@ fn seeds_of_the_fourth_quarter() {
 }
 
 #[test]
+fn seeds_with_children_and_schedules() {
+    run(levels::FIRST_SEED..levels::FIRST_SEED + LEVEL_SEEDS);
+}
+
+#[test]
 fn seeds_that_failed_once_are_green() {
     for (seed, cause) in MENDED {
         say(&format!("seed {seed}: {cause}"));
@@ -139,7 +167,8 @@ fn a_seed_has_one_history() {
     };
     // Rhai calls functions on several threads: later moments may depend on the order, too.
     let has_order = |seed: &u64| plan(*seed).stage.language() != Some(Language::Rhai);
-    for seed in (0..20).filter(has_order) {
+    let seeds = (0..20).chain(levels::FIRST_SEED..levels::FIRST_SEED + 10);
+    for seed in seeds.filter(has_order) {
         let (first, second) = (history(seed), history(seed));
         assert!(first.len() > 10, "seed {seed}: {first:?}");
         assert_eq!(first, second, "seed {seed}");
@@ -156,7 +185,7 @@ fn deliberate_bugs_are_found() {
 
 #[test]
 fn without_faults_and_bugs_nothing_is_broken() {
-    for seed in 0..20 {
+    for seed in (0..20).chain(levels::FIRST_SEED..levels::FIRST_SEED + 10) {
         let actions = (1..100).map(faults::Part::Action);
         let only = Some(std::sync::Arc::new(actions.collect()));
         let outcome = report::run(&Plan { only, ..plan(seed) });

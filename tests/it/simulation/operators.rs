@@ -18,7 +18,7 @@ use kopf::{
     },
     ports::Candidate,
     reactor::{Connect, Failure, Operator},
-    scripting::{Placement, Prepared, ScriptHost},
+    scripting::{Placement, Prepared, ScriptHost, Source},
     settings::Settings,
     testing::{self, Environment, LogLine, NativeScripts, Running},
 };
@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     faults::Faults,
     history::History,
+    levels::{self, Levels},
     mutants::Mutant,
     natives::Natives,
     scripts::{self, Language},
@@ -41,6 +42,13 @@ use super::{
 
 /// How long a new process takes to start.
 pub(super) const START_DELAY: Duration = Duration::from_secs(1);
+
+/// What is recorded of a run, and decided.
+pub(super) struct Records<'a> {
+    pub(super) history: &'a History,
+    pub(super) faults: &'a Faults,
+    pub(super) levels: Option<&'a Levels>,
+}
 
 /// All processes.
 pub(super) struct Operators {
@@ -53,6 +61,8 @@ pub(super) struct Operators {
     mutant: Option<Mutant>,
     is_lagging: bool,
     has_leader: bool,
+    levels: Option<Levels>,
+    has_children: bool,
     slots: Vec<Slot>,
     ends: Ends,
     /// Whether connections are refused.
@@ -104,14 +114,19 @@ impl Ends {
 /// Takes the reports of scripts out of the log.
 pub(super) struct Reporter {
     history: History,
+    levels: Option<Levels>,
     process: Arc<AtomicU64>,
 }
 
 impl Reporter {
     pub(super) fn hear(&self, line: &LogLine) {
         let process = self.process.load(Ordering::Relaxed);
-        if !self.history.is_killed(process) {
-            scripts::hear(&self.history, process, line);
+        if self.history.is_killed(process) {
+            return;
+        }
+        match &self.levels {
+            Some(levels) => levels::hear(levels, process, line),
+            None => scripts::hear(&self.history, process, line),
         }
     }
 }
@@ -120,22 +135,24 @@ impl Operators {
     pub(super) fn new(
         plan: &Plan,
         env: &Environment,
-        (history, faults): (&History, &Faults),
+        records: &Records<'_>,
         lifecycle: Lifecycle,
     ) -> Self {
-        let has_leader = plan.stage.has_leader();
+        let Records { history, faults, levels } = records;
         let language = plan.stage.language();
         Operators {
             env: env.clone(),
-            history: history.clone(),
-            faults: faults.clone(),
+            history: (*history).clone(),
+            faults: (*faults).clone(),
             scripts: NativeScripts::default(),
             lifecycle,
             language,
             mutant: plan.mutant,
             is_lagging: plan.stage == Stage::Lagging,
-            has_leader,
-            slots: (0..=u8::from(has_leader)).map(|_| Slot::default()).collect(),
+            has_leader: plan.stage.has_leader(),
+            levels: levels.cloned(),
+            has_children: plan.stage.has_children(),
+            slots: (0..=u8::from(plan.stage.has_replicas())).map(|_| Slot::default()).collect(),
             ends: Ends::default(),
             is_down: Arc::default(),
             last: Arc::default(),
@@ -148,7 +165,8 @@ impl Operators {
     }
 
     pub(super) fn reporter(&self) -> Reporter {
-        Reporter { history: self.history.clone(), process: Arc::clone(&self.last) }
+        let (history, levels) = (self.history.clone(), self.levels.clone());
+        Reporter { history, levels, process: Arc::clone(&self.last) }
     }
 
     /// Returns the processes that run.
@@ -159,6 +177,21 @@ impl Operators {
     /// Takes the processes out.
     pub(super) fn take(&mut self) -> Vec<Process> {
         self.slots.iter_mut().filter_map(|it| it.process.take()).collect()
+    }
+
+    /// Returns the handlers of a process, if they are closures.
+    fn handlers(&self, process: u64) -> Vec<Handler> {
+        let natives = self.natives(process);
+        match &self.levels {
+            Some(levels) => levels::handlers(&natives, levels, self.has_children),
+            None => natives.handlers(),
+        }
+    }
+
+    /// Returns the script in its present version.
+    fn source(&self, language: Language) -> Source {
+        let source = if self.levels.is_some() { levels::source } else { scripts::source };
+        source(language, self.code)
     }
 
     fn natives(&self, process: u64) -> Natives {
@@ -199,10 +232,10 @@ impl Operators {
 
     async fn load(&self, number: u64) -> (Arc<dyn Scripts>, Vec<Handler>, Option<Arc<ScriptHost>>) {
         let Some(language) = self.language else {
-            let handlers = self.natives(number).handlers();
+            let handlers = self.handlers(number);
             return (Arc::new(self.scripts.clone()), handlers, None);
         };
-        let sources = vec![scripts::source(language, self.code)];
+        let sources = vec![self.source(language)];
         let (host, handlers) = self.env.load(sources, Placement::CurrentRuntime).await;
         (Arc::<ScriptHost>::clone(&host), handlers, Some(host))
     }
@@ -220,6 +253,7 @@ impl Operators {
             is_cut_off: Arc::clone(&self.slots[slot].is_cut_off),
             mutant: self.mutant,
             is_lagging: self.is_lagging,
+            levels: self.levels.clone(),
             listed: Arc::default(),
             later: Arc::default(),
         };
@@ -275,7 +309,7 @@ impl Operators {
             let is_taken = if let (Some(language), Some(host)) = (self.language, &process.host) {
                 self.reload_scripts(language, host, process).await
             } else {
-                let handlers = self.natives(number).handlers();
+                let handlers = self.handlers(number);
                 let registry = Registry::new(handlers).expect("unique ids");
                 let (candidate, _) = candidate(Generation::new(registry, None));
                 process.running.reloads.try_send(candidate).is_ok()
@@ -294,7 +328,7 @@ impl Operators {
         host: &ScriptHost,
         process: &Process,
     ) -> bool {
-        let prepared = host.prepare(vec![scripts::source(language, self.code)]).await;
+        let prepared = host.prepare(vec![self.source(language)]).await;
         let Ok(Prepared { handlers, lifecycle, scripts }) = prepared else { return false };
         let registry = Registry::new(handlers).expect("unique ids");
         let (candidate, verdict) = candidate(Generation::new(registry, lifecycle));

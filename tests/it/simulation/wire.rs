@@ -25,6 +25,7 @@ use super::{
     costs,
     faults::{Faults, Kind, Place},
     history::History,
+    levels::Levels,
     lines,
     mutants::{Mutant, Sent},
     operators::Ends,
@@ -58,6 +59,8 @@ pub(super) struct Wire {
     pub(super) listed: Arc<AtomicU64>,
     /// Whether one of the servers behind the address lags behind.
     pub(super) is_lagging: bool,
+    /// Where there are reconcile handlers or schedules.
+    pub(super) levels: Option<Levels>,
     /// A bug that the operator has.
     pub(super) mutant: Option<Mutant>,
     /// Requests that a bug repeats.
@@ -91,6 +94,10 @@ impl Wire {
             return std::future::pending().await;
         }
         let mut target = Target::of(self.prefix, &request);
+        if self.levels.is_some() {
+            target.place =
+                Place::of_levels(request.method(), request.uri()).unwrap_or(target.place);
+        }
         if let Some(mutant) = self.mutant {
             return self.send_mutated(mutant, request, &target).await;
         }
@@ -185,7 +192,9 @@ impl Wire {
             let name = target.object.as_ref()?;
             self.server.get(EXAMPLES, NAMESPACE, name)
         };
-        let before = look();
+        let levels = self.levels.as_ref();
+        let look_at_levels = || levels.map(|it| it.look(target.object.as_ref(), EXAMPLES));
+        let (before, levels_before) = (look(), look_at_levels());
         let Ok(response) = self.server.clone().call(request).await;
         if target.is_list_of_objects() && response.status().is_success() {
             self.listed.store(self.server.revision(), Ordering::Relaxed);
@@ -195,10 +204,15 @@ impl Wire {
                 self.history.reject(name, &target.handlers);
             }
             let after = look();
-            self.history.observe(before.as_ref(), after.as_ref());
+            if levels.is_none() {
+                self.history.observe(before.as_ref(), after.as_ref());
+            }
             if before != after {
                 self.history.write(self.process, self.server.revision());
             }
+        }
+        if let Some(((levels, before), after)) = levels.zip(levels_before).zip(look_at_levels()) {
+            levels.check(&before, &after);
         }
         Ok(response.map(|body| {
             if target.place == Place::Watch {

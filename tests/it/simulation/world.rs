@@ -28,15 +28,19 @@ use super::{
     dice::Dice,
     faults::{Faults, Fired, Kind, Part},
     history::History,
+    levels::{self, Levels},
     mutants::Mutant,
     natives,
-    operators::{Operators, START_DELAY},
+    operators::{Operators, Records, START_DELAY},
     scripts::Language,
     wire::NAMESPACE,
 };
 
 /// The time that the operator has after the last fault.
 const SETTLING: Duration = Duration::from_mins(4);
+
+/// The longest pause of a reconcile handler after errors.
+const BACKOFF_MAX: Duration = Duration::from_mins(5);
 
 /// When CRDs are watched again after a 403.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
@@ -68,18 +72,44 @@ pub(super) enum Stage {
     Frozen,
     /// One operator, and two API servers behind one address: watches of one of them lag behind. Lists are read from etcd.
     Lagging,
+    /// One operator with reconcile handlers and schedules, as closures or scripts.
+    Levels(Option<Language>),
+    /// Two replicas of it with a leader.
+    LevelReplicas,
+    /// Two processes without a leader that have only schedules, and clocks that are set.
+    Schedules,
 }
 
 impl Stage {
-    /// Returns whether there are two replicas.
+    /// Returns whether there are two replicas with a leader.
     pub(super) fn has_leader(self) -> bool {
-        matches!(self, Stage::Replicas | Stage::Frozen)
+        matches!(self, Stage::Replicas | Stage::Frozen | Stage::LevelReplicas)
+    }
+
+    /// Returns whether there are two processes.
+    pub(super) fn has_replicas(self) -> bool {
+        self.has_leader() || self == Stage::Schedules
+    }
+
+    /// Returns whether the handlers are those of `levels`.
+    pub(super) fn has_levels(self) -> bool {
+        self.has_children() || self == Stage::Schedules
+    }
+
+    /// Returns whether objects have children.
+    pub(super) fn has_children(self) -> bool {
+        matches!(self, Stage::Levels(_) | Stage::LevelReplicas)
+    }
+
+    fn has_steps(self) -> bool {
+        matches!(self, Stage::Clocks | Stage::Schedules)
     }
 
     /// Returns the language of the scripts, if there are any.
     pub(super) fn language(self) -> Option<Language> {
         match self {
             Stage::Scripts(language) | Stage::Quota(language) => Some(language),
+            Stage::Levels(language) => language,
             _ => None,
         }
     }
@@ -115,6 +145,8 @@ pub(super) struct World {
     pub(super) history: History,
     pub(super) operators: Operators,
     pub(super) stage: Stage,
+    /// Where there are reconcile handlers or schedules.
+    pub(super) levels: Option<Levels>,
     dice: Dice,
     faults: Faults,
     /// The last value of `spec.x` of any object.
@@ -125,6 +157,8 @@ pub(super) struct World {
     ahead: i64,
     /// The most seconds that it was ahead when a process started.
     ahead_max: i64,
+    /// The most seconds that it was ahead at all.
+    ahead_ever: i64,
     /// A backup of the server, and when it was made.
     backup: Option<(Duration, Snapshot)>,
     timeline: BTreeMap<(Instant, u64), Action>,
@@ -176,7 +210,7 @@ fn environment(dice: Dice, stage: Stage) -> (Environment, Option<Steps>) {
     let builder = ApiServer::builder().resource(cluster_peering("kopf.dev"));
     let builder = builder.cluster(stage == Stage::Namespaces);
     let base = BASE.parse().expect("a timestamp");
-    let (clock, steps) = if stage == Stage::Clocks {
+    let (clock, steps) = if stage.has_steps() {
         let (clock, steps) = Clock::stepping(base);
         (clock, Some(steps))
     } else {
@@ -187,6 +221,9 @@ fn environment(dice: Dice, stage: Stage) -> (Environment, Option<Steps>) {
         env.create(namespace());
     }
     env.create(crd(dice));
+    if stage.has_children() {
+        env.create(levels::tune(0));
+    }
     // Watches may lag behind lists and responses.
     let mut random = dice.of("latency", 0);
     if random.u32(..3) == 0 {
@@ -207,7 +244,7 @@ impl World {
         fastrand::seed(plan.seed);
         let start = Instant::now();
         let mut timeline = BTreeMap::from([((start, 0), Action::Start(0))]);
-        if plan.stage.has_leader() {
+        if plan.stage.has_replicas() {
             timeline.insert((start + START_DELAY, 0), Action::Start(1));
         }
         let mut numbers = Vec::new();
@@ -223,11 +260,14 @@ impl World {
         let (env, steps) = environment(dice, plan.stage);
         let history = History::new(is_orderly);
         let faults = Faults::new(dice, plan.only.clone());
-        let operators = Operators::new(plan, &env, (&history, &faults), lifecycle);
+        let levels = plan.stage.has_levels().then(|| Levels::new(&history, &env.server));
+        let records = Records { history: &history, faults: &faults, levels: levels.as_ref() };
+        let operators = Operators::new(plan, &env, &records, lifecycle);
         let mut tasks = JoinSet::new();
         let controllers = Controllers {
             definitions: plan.stage == Stage::Definitions,
             namespaces: plan.stage == Stage::Namespaces,
+            garbage: plan.stage.has_children(),
             ..Controllers::default()
         };
         if controllers != Controllers::default() {
@@ -238,12 +278,14 @@ impl World {
             history,
             operators,
             stage: plan.stage,
+            levels,
             dice,
             faults,
             x: 0,
             steps,
             ahead: 0,
             ahead_max: 0,
+            ahead_ever: 0,
             backup: None,
             timeline,
             later: 1000,
@@ -283,8 +325,16 @@ impl World {
         let is_denied = self.faults.fired().iter().any(is_denied);
         // A process keeps its own time, so a pause that it has recorded ends when the clock of the next process reaches its end.
         let set_back = u64::try_from(self.ahead_max - self.ahead).unwrap_or_default();
+        // Slots are not repeated: after the clock was set back, a schedule waits for the next one that it has not run.
+        let unscheduled = self.ahead_ever.max(0) - self.ahead.min(0);
+        let unscheduled = u64::try_from(unscheduled).unwrap_or_default();
         let looked_again = if is_denied { LOOK_AGAIN } else { Duration::ZERO };
-        SETTLING + looked_again + Duration::from_secs(set_back)
+        let more = match self.stage {
+            stage if stage.has_children() => BACKOFF_MAX,
+            Stage::Schedules => Duration::from_secs(unscheduled),
+            _ => Duration::from_secs(set_back),
+        };
+        SETTLING + looked_again + more
     }
 
     /// Ends what goes on for some time.
@@ -340,6 +390,12 @@ impl World {
                 let slot = self.operators.kill_slot(slot, "is killed");
                 self.later(pause, Action::Start(slot));
             }
+            Action::EditChild(..)
+            | Action::DeleteChild(..)
+            | Action::Occupy(..)
+            | Action::Tune(_) => {
+                self.levels.iter().for_each(|it| it.act(&action));
+            }
             other => self.disturb(&other),
         }
     }
@@ -367,6 +423,7 @@ impl World {
             Action::Show | Action::NoQuota => server.clear_faults(),
             Action::SetClock(seconds) => {
                 self.ahead = *seconds;
+                self.ahead_ever = self.ahead_ever.max(*seconds);
                 self.steps.iter().for_each(|it| it.set_ahead(*seconds));
             }
             Action::Quota(pause) => {
@@ -442,6 +499,7 @@ impl World {
         if let Some(object) = self.env.server.get(EXAMPLES, NAMESPACE, &name) {
             self.env.server.remove(EXAMPLES, NAMESPACE, &name).expect("it is there");
             self.history.removed(&object);
+            self.levels.iter().for_each(|it| it.removed(&object));
             self.create(number);
             self.disturb(&Action::Compact);
         }

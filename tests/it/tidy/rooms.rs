@@ -54,7 +54,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("cluster", 4400),
     ("features", 100),
     ("features/admission", 1100),
-    ("features/daemons", 2200),
+    ("features/daemons", 2300),
     ("features/duplicates", 200),
     ("features/indexes", 600),
     ("features/leadership", 400),

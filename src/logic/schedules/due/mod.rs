@@ -80,17 +80,22 @@ pub fn of_interval(of: Interval, last: Option<&Slot>, (since, now): (Timestamp, 
         Some(last) if of.sharp => last_multiple(last.slot, of.interval, now),
         Some(last) => plus(last.ended.unwrap_or(last.started), of.interval).max(first),
     };
+    // Each run has its own time, also after the clock was set back.
+    let own = |slot: Timestamp| match last.filter(|it| slot <= it.slot) {
+        Some(last) if last.slot.duration_since(now) <= FUTURE_MAX => plus(last.slot, of.interval),
+        Some(_) | None => slot,
+    };
     let pause = Duration::try_from(due.duration_since(now)).unwrap_or_default();
     // More than that means that the clock was set back.
     let longest = of.interval.max(of.initial_delay);
     if pause > longest {
-        return Due::After(longest, plus(now, longest));
+        return Due::After(longest, own(plus(now, longest)));
     }
     if of.sharp && due <= now && first > now {
         let pause = Duration::try_from(first.duration_since(now)).unwrap_or_default();
-        return Due::After(pause, last_multiple(due, of.interval, first));
+        return Due::After(pause, own(last_multiple(due, of.interval, first)));
     }
-    if pause.is_zero() { Due::Now(due) } else { Due::After(pause, due) }
+    if pause.is_zero() { Due::Now(own(due)) } else { Due::After(pause, own(due)) }
 }
 
 /// Returns the text that is stored with the slots of an interval.

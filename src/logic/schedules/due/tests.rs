@@ -85,3 +85,16 @@ fn a_sharp_interval_has_multiples() {
     assert_eq!(due("05T12:15:00"), Due::Now(time("05T12:15:00")));
     assert_eq!(due("05T12:50:00"), Due::Now(time("05T12:45:00")));
 }
+
+#[test]
+fn no_two_runs_of_an_interval_have_the_same_time_after_the_clock_was_set_back() {
+    let of = Interval { interval: MINUTE, sharp: false, initial_delay: Duration::ZERO };
+    let due = |last: &Slot, now| of_interval(of, Some(last), (time("05T12:00:00"), time(now)));
+    // The clock shows a time before the start of the process, and is right again.
+    let before = Slot { started: time("05T11:50:00"), ..last("05T12:00:30", "every 60 s") };
+    assert_eq!(due(&before, "05T11:51:00"), Due::After(MINUTE, time("05T12:01:30")));
+    assert_eq!(due(&before, "05T12:03:00"), Due::Now(time("05T12:01:30")));
+    // A slot that comes from a wrong clock counts no more.
+    let wrong = Slot { started: time("05T12:00:00"), ..last("20T03:00:00", "every 60 s") };
+    assert_eq!(due(&wrong, "05T12:03:00"), Due::Now(time("05T12:01:00")));
+}

@@ -1,0 +1,219 @@
+//! Reconcile handlers with others: replicas, each other, refused requests, namespaces that are not served.
+
+use std::sync::Arc;
+
+use kopf::{
+    logic::discovery::namespaces::NamespacePattern,
+    reactor::{Operator, Scope},
+    settings::Settings,
+    testing::{self, examples},
+};
+use kopf_apiserver::{Effect, Fault};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::scripted::{PLACE, World, in_both};
+
+const LUA: &str = r#"
+kopf.reconcile("kopfexamples", { id = "maps", owns = "configmaps", finalizer = true }, function(ctx)
+    ctx.logger:info("SAYS called")
+    local children = {}
+    for _, name in ctx.spec.names do
+        local place, own = string.match(name, "(.*)/(.*)")
+        local meta = { name = own or name, namespace = place }
+        table.insert(children, { apiVersion = "v1", kind = "ConfigMap", metadata = meta, data = { x = ctx.spec.x } })
+    end
+    return { children = children }
+end)
+"#;
+
+const RHAI: &str = r#"
+kopf::reconcile("kopfexamples", #{ id: "maps", owns: "configmaps", finalizer: true }, |ctx| {
+    ctx.logger.info("SAYS called");
+    let children = [];
+    for name in ctx.spec.names {
+        let parts = name.split("/");
+        let meta = if parts.len() == 2 { #{ name: parts[1], namespace: parts[0] } } else { #{ name: name } };
+        children.push(#{ apiVersion: "v1", kind: "ConfigMap", metadata: meta, data: #{ x: ctx.spec.x } });
+    }
+    #{ children: children }
+});
+"#;
+
+fn replica(identity: &'static str) -> impl FnOnce(Operator) -> Operator {
+    move |operator| {
+        let mut settings = Settings::default();
+        settings.leadership.enabled = true;
+        settings.posting.failures = false;
+        let settings = Arc::new(Mutex::new(settings));
+        Operator { settings, identity: testing::identity(identity), ..operator }
+    }
+}
+
+fn edit(world: &World, spec: &serde_json::Value) {
+    world.env.edit(&examples().qualified(), &format!("{PLACE}/one"), json!({ "spec": spec }));
+}
+
+#[test]
+fn a_new_leader_keeps_the_children_and_repairs_what_was_changed_meanwhile() {
+    in_both(|world| async move {
+        let source = world.source(LUA, RHAI);
+        world.create("one", &json!({ "names": ["a", "b"], "x": "1" }));
+        let a = world.start_as(&source, replica("a")).await;
+        world.env.until(5).await;
+        let b = world.start_as(&source, replica("b")).await;
+        world.env.until(10).await;
+        assert_eq!(world.configs("x"), ["a=1", "b=1"], "{}", world.log.text());
+        let calls = world.said().len();
+        world.env.until(100).await;
+        assert_eq!(world.said().len(), calls, "a standby calls nothing: {}", world.log.text());
+        drop(a); // kill -9
+        world.env.delete("configmaps", &format!("{PLACE}/a"));
+        edit(&world, &json!({ "names": ["a", "c"] }));
+        world.env.until(110).await;
+        assert_eq!(world.configs("x"), ["b=1"], "the lease of the dead leader still counts");
+        world.env.until(140).await;
+        assert_eq!(world.configs("x"), ["a=1", "c=1"], "{}", world.log.text());
+        let patches = world.env.requests("PATCH", "/configmaps/").len();
+        world.env.until(1000).await;
+        assert_eq!(world.env.requests("PATCH", "/configmaps/").len(), patches);
+        b.running.stop().await;
+    });
+}
+
+#[test]
+fn a_leader_that_loses_the_lease_applies_nothing_more() {
+    in_both(|world| async move {
+        let source = world.source(LUA, RHAI);
+        let a = world.start_as(&source, replica("a")).await;
+        world.env.until(5).await;
+        world.create("one", &json!({ "names": ["a"], "x": "1" }));
+        world.env.until(10).await;
+        assert_eq!(world.configs("x"), ["a=1"]);
+        // The lease cannot be renewed, so the leader ends before another one may begin.
+        world.env.refuse(503, "", "/leases");
+        world.env.until(40).await;
+        edit(&world, &json!({ "x": "2" }));
+        world.env.until(100).await;
+        assert_eq!(world.configs("x"), ["a=1"], "{}", world.log.text());
+        drop(a.running.end().await);
+    });
+}
+
+#[test]
+fn a_deletion_that_is_in_conflict_once_is_repeated() {
+    in_both(|world| async move {
+        world.create("one", &json!({ "names": ["a", "b", "far/c"], "x": "1" }));
+        let process = world.start(&world.source(LUA, RHAI)).await;
+        world.env.until(5).await;
+        assert_eq!(world.configs("x"), ["c=1", "a=1", "b=1"], "{}", world.log.text());
+        let effect = Effect::Refuse { code: 409, retry_after_seconds: None };
+        world
+            .env
+            .server
+            .fault(Fault::always(effect.clone()).times(1).on("DELETE", "/configmaps/a"));
+        edit(&world, &json!({ "names": ["b", "far/c"] }));
+        world.env.until(30).await;
+        assert_eq!(world.configs("x"), ["c=1", "b=1"], "{}", world.log.text());
+        // The child in another namespace has no owner: the operator deletes it with its parent.
+        world.env.server.fault(Fault::always(effect).times(1).on("DELETE", "/configmaps/c"));
+        world.env.delete(&examples().qualified(), &format!("{PLACE}/one"));
+        world.env.until(60).await;
+        assert_eq!(world.configs("x"), ["b=1"], "{}", world.log.text());
+        assert!(world.env.server.list(&examples().qualified()).is_empty());
+        process.running.stop().await;
+    });
+}
+
+#[test]
+fn a_function_that_is_undone_by_the_finalization_is_not_called_before_the_finalizer_is_there() {
+    in_both(|world| async move {
+        world.env.server.fault({
+            let effect = Effect::Refuse { code: 403, retry_after_seconds: None };
+            Fault::always(effect).times(1).on("PATCH", "/kopfexamples/one")
+        });
+        let process = world.start(&world.source(LUA, RHAI)).await;
+        world.env.until(5).await;
+        world.create("one", &json!({ "names": ["far/c"], "x": "1" }));
+        world.env.until_moment(std::time::Duration::from_millis(5100)).await;
+        world.env.delete(&examples().qualified(), &format!("{PLACE}/one"));
+        world.env.until(60).await;
+        assert_eq!(world.said(), [""; 0], "{}", world.log.text());
+        assert_eq!(world.configs("x"), [""; 0], "{}", world.log.text());
+        process.running.stop().await;
+    });
+}
+
+#[test]
+fn two_handlers_that_undo_each_other_are_slowed_down_and_reported() {
+    in_both(|world| async move {
+        let source = world.source(
+            r#"
+            local function other(id, of)
+                kopf.reconcile("kopfexamples", { id = id, owns = "configmaps", watches = { "configmaps" } }, function(ctx)
+                    ctx.logger:info("SAYS " .. id)
+                    local found = kube.get("configmaps", { name = of, namespace = ctx.namespace })
+                    local n = found and tonumber(found.data.n) or 0
+                    local child = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = id }, data = { n = tostring(n + 1) } }
+                    return { children = { child } }
+                end)
+            end
+            other("left", "right")
+            other("right", "left")
+            "#,
+            r#"
+            fn other(id, of) {
+                kopf::reconcile("kopfexamples", #{ id: id, owns: "configmaps", watches: ["configmaps"] }, |ctx| {
+                    ctx.logger.info(`SAYS ${id}`);
+                    let found = kube::get("configmaps", #{ name: of, namespace: ctx.namespace });
+                    let n = if found == () { 0 } else { parse_int(found.data.n) };
+                    let child = #{ apiVersion: "v1", kind: "ConfigMap", metadata: #{ name: id }, data: #{ n: `${n + 1}` } };
+                    #{ children: [child] }
+                });
+            }
+            other("left", "right");
+            other("right", "left");
+            "#,
+        );
+        world.create("one", &json!({}));
+        let process = world.start(&source).await;
+        world.env.until(600).await;
+        let said = world.said().len();
+        for id in ["left", "right"] {
+            let warning = format!("Reconciler '{id}' has changed ConfigMap ns1/{id} 13 times");
+            assert_eq!(world.log.count(&warning), 1, "{}", world.log.text());
+        }
+        // At most one call per minute and handler, and those that have led to the warning.
+        assert!(said < 100, "{said} calls: {}", world.log.text());
+        world.env.until(1200).await;
+        let more = world.said().len() - said;
+        assert!((10..=40).contains(&more), "{more} more calls: {}", world.log.text());
+        process.running.stop().await;
+    });
+}
+
+#[test]
+fn a_child_in_a_namespace_that_is_not_served_is_refused_and_nothing_is_pruned() {
+    in_both(|world| async move {
+        world.create("one", &json!({ "names": ["a"], "x": "1" }));
+        let source = world.source(LUA, RHAI);
+        let scope = |operator| {
+            let patterns = vec![NamespacePattern::new(PLACE)];
+            Operator { scope: Scope::Namespaces(patterns), ..operator }
+        };
+        world.env.create(testing::namespace(PLACE));
+        let process = world.start_as(&source, scope).await;
+        world.env.until(5).await;
+        assert_eq!(world.configs("x"), ["a=1"], "{}", world.log.text());
+        edit(&world, &json!({ "names": ["b", "far/c"] }));
+        world.env.until(10).await;
+        assert_eq!(world.configs("x"), ["a=1"], "{}", world.log.text());
+        let path =
+            ".metadata.namespace: the operator does not serve the namespace \"far\", only ns1";
+        assert!(world.log.has(path), "{}", world.log.text());
+        edit(&world, &json!({ "names": ["b"] }));
+        world.env.until(15).await;
+        assert_eq!(world.configs("x"), ["b=1"], "{}", world.log.text());
+        process.running.stop().await;
+    });
+}
