@@ -55,7 +55,8 @@ pub(crate) use self::{
     call::Call,
     given::{Given, Shape},
     pace::Pace,
-    surroundings::Surroundings,
+    surroundings::{Files, Surroundings, Unread},
+    template::FILTERS_MAX,
 };
 use types::Library;
 
