@@ -55,7 +55,7 @@ pub(crate) use self::{
     call::Call,
     given::{Given, Shape},
     pace::Pace,
-    surroundings::{Files, Surroundings, Unread},
+    surroundings::Surroundings,
     template::FILTERS_MAX,
 };
 use types::Library;

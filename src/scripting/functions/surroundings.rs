@@ -1,17 +1,12 @@
 //! What the functions of libraries know of the script that calls them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::Arc,
-};
-
-use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns};
+use crate::call::Notices;
 use crate::logic::access::grants::Access;
 use crate::ports::Clock;
-use crate::scripting::Terms;
+use crate::scripting::{Terms, values::files::Files};
 use crate::settings::Sandbox;
 use crate::telemetry::ScriptSeries;
 
@@ -42,57 +37,6 @@ pub(crate) struct Surroundings {
     pub(super) files: Files,
     /// What the script was warned of.
     pub(super) notices: Notices,
-}
-
-/// Warnings that are given once.
-#[derive(Debug, Default)]
-pub(super) struct Notices(Mutex<BTreeSet<String>>);
-
-impl Notices {
-    /// Returns whether there was no warning about this yet; of too many, there is none.
-    pub(super) fn is_first(&self, about: &str) -> bool {
-        const NOTICES_MAX: usize = 1_000;
-        let mut given = self.0.lock();
-        given.len() < NOTICES_MAX && given.insert(about.to_owned())
-    }
-}
-
-/// Reads files next to a script, as its modules are found.
-#[derive(Clone, Default)]
-pub(crate) struct Files(Option<Arc<Read>>);
-
-type Read = dyn Fn(&str) -> Result<Arc<str>, Unread> + Send + Sync;
-
-/// Why a file was not read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
-    /// It cannot be read, whatever is on the disk.
-    Refused(String),
-    /// It is not there now.
-    Missing(String),
-}
-
-impl Files {
-    /// Reads them with this function.
-    pub(crate) fn by(
-        read: impl Fn(&str) -> Result<Arc<str>, Unread> + Send + Sync + 'static,
-    ) -> Self {
-        Files(Some(Arc::new(read)))
-    }
-
-    /// Returns the text of a file.
-    pub(super) fn read(&self, name: &str) -> Result<Arc<str>, Unread> {
-        match &self.0 {
-            Some(read) => read(name),
-            None => Err(Unread::Missing("the script is in no directory".into())),
-        }
-    }
-}
-
-impl fmt::Debug for Files {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Files")
-    }
 }
 
 impl Surroundings {

@@ -3,10 +3,10 @@
 use ::base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::scripting::{
-    functions::{Call, outcome::Failure},
+    functions::outcome::Failure,
     values::{limits, text::shown},
 };
 
@@ -18,10 +18,14 @@ struct File<'a> {
 }
 
 /// The fields of `form` and `files` as one body.
-pub(super) fn body(call: &Call, headers: &mut HeaderMap) -> Result<Bytes, Failure> {
+pub(super) fn body(
+    (form, files): (Option<&Map<String, Value>>, Option<&Map<String, Value>>),
+    headers: &mut HeaderMap,
+    size_max: usize,
+) -> Result<Bytes, Failure> {
     let boundary = format!("kopf-{}", ::uuid::Uuid::new_v4().simple());
     let mut body = Vec::new();
-    for (field, value) in call.map("form").into_iter().flatten() {
+    for (field, value) in form.into_iter().flatten() {
         let field = quoted("form", field)?;
         let text = match value {
             Value::String(text) => text.clone(),
@@ -38,8 +42,7 @@ pub(super) fn body(call: &Call, headers: &mut HeaderMap) -> Result<Bytes, Failur
         body.extend_from_slice(text.as_bytes());
         body.extend_from_slice(b"\r\n");
     }
-    let size_max = call.surroundings.limits.string_size;
-    for (field, value) in call.map("files").into_iter().flatten() {
+    for (field, value) in files.into_iter().flatten() {
         let file = file(field, value)?;
         let (field, name) = (quoted("files", field)?, quoted("files", file.name)?);
         let kind = quoted("files", file.kind)?;

@@ -71,7 +71,7 @@ impl Request {
             timeout: call.duration("timeout").unwrap_or(TIMEOUT),
             redirects: call.count("redirects", REDIRECTS.0)?.min(REDIRECTS.1),
             size: call.count("size", SIZE)?.min(size_max),
-            retries: Retries::of(call)?,
+            retries: Retries::of(call.map("retries"))?,
         })
     }
 }
@@ -129,7 +129,8 @@ fn body(call: &Call, headers: &mut HeaderMap) -> Result<Bytes, Failure> {
     let ways = ["json", "files", "form", "body", "body_base64"];
     let ways: Vec<_> = ways.into_iter().filter(|it| call.has(it)).collect();
     if ways == ["files", "form"] || ways == ["files"] {
-        return parts::body(call, headers);
+        let fields = (call.map("form"), call.map("files"));
+        return parts::body(fields, headers, call.surroundings.limits.string_size);
     }
     if let [one, other, ..] = ways.as_slice() {
         return Err(format!("`{one}` and `{other}`: a request has one body").into());

@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::logic::text::duration;
 use crate::scripting::{
-    functions::{
-        Call,
-        outcome::{Datum, Failure, Outcome},
-    },
+    functions::outcome::{Datum, Failure, Outcome},
     values::text::{did_you_mean, shown},
 };
 
@@ -52,8 +49,8 @@ pub(super) struct Attempt<'a> {
 
 impl Retries {
     /// Reads the option.
-    pub(super) fn of(call: &Call) -> Result<Self, Failure> {
-        let Some(options) = call.map("retries") else { return Ok(Retries::default()) };
+    pub(super) fn of(options: Option<&Map<String, Value>>) -> Result<Self, Failure> {
+        let Some(options) = options else { return Ok(Retries::default()) };
         let known = ["attempts", "backoff", "on"];
         if let Some(name) = options.keys().find(|it| !known.contains(&it.as_str())) {
             let near = did_you_mean(name, known.into_iter(), "");

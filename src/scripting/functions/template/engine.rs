@@ -23,15 +23,14 @@ use super::{
     tree::{CHECKED, ITEMS, NEEDED, PAIRS},
     values::{check, of_json, problem, shown, step, to_json, written},
 };
-use crate::scripting::functions::Surroundings;
-use crate::scripting::values::limits;
+use crate::scripting::values::{files::Files, limits};
 
 /// Steps of one rendering; one of them also pays for 64 bytes of a string.
 const STEPS_MAX: u64 = 1_000_000;
 /// Loops, macros and the like inside of each other; a macro counts as four.
 const DEPTH_MAX: usize = 100;
 /// Calls of filters of the script.
-const CALLS_MAX: usize = 1_000;
+const CALLS_MAX: usize = 200;
 /// Text is written again by macros and blocks that collect it: so many times as long as the result may be.
 const WRITTEN_MAX: usize = 4;
 
@@ -45,7 +44,8 @@ pub(super) struct Task<'t> {
     pub(super) filters: BTreeSet<&'t str>,
     /// What they have returned until now, in the order of their calls.
     pub(super) results: &'t [Json],
-    pub(super) surroundings: &'t Surroundings,
+    /// Those that it may include.
+    pub(super) files: &'t Files,
 }
 
 /// How far a rendering has come.
@@ -67,7 +67,7 @@ struct Calls {
 
 /// Renders a template.
 pub(super) fn render(task: &Task<'_>) -> Result<Rendered, String> {
-    let texts = Texts::read(task.text, task.surroundings)?;
+    let texts = Texts::read(task.text, task.files)?;
     let told = |it: &Error| texts.at(it.line().unwrap_or_default(), &message(it));
     let mut parsed = Vec::new();
     for text in &texts.0 {
@@ -97,7 +97,11 @@ pub(super) fn render(task: &Task<'_>) -> Result<Rendered, String> {
     if let Some((filter, arguments)) = calls.lock().asked.take() {
         return Ok(Rendered::Asks { filter, arguments });
     }
-    problem.map_or(Ok(Rendered::Whole(text)), Err)
+    match problem {
+        Some(problem) => Err(problem),
+        None if text.len() > task.size_max => Err(limits::too_long_text(task.size_max)),
+        None => Ok(Rendered::Whole(text)),
+    }
 }
 
 /// What is wrong, without the place.

@@ -50,7 +50,7 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[STRICT]),
         script(
             "filter",
-            "Adds a filter for the templates of this script: `template.filter(\"slug\", f)` for `{{ name | slug }}`. A template may call such filters up to 1000 times.",
+            "Adds a filter for the templates of this script: `template.filter(\"slug\", f)` for `{{ name | slug }}`. A template may call such filters up to 200 times.",
             &[
                 required(
                     "name",
@@ -102,7 +102,7 @@ fn render(call: &Call) -> Outcome {
         size_max: call.surroundings.limits.string_size,
         filters: names,
         results: call.list("results"),
-        surroundings: &call.surroundings,
+        files: &call.surroundings.files,
     };
     Ok(match engine::render(&task)? {
         Rendered::Whole(text) => json!({ "text": text }),

@@ -9,10 +9,9 @@ use minijinja::{
 };
 
 use crate::logic::text::size;
-use crate::scripting::functions::{
-    outcome::Failure,
-    pace,
-    surroundings::{Surroundings, Unread},
+use crate::scripting::{
+    functions::{outcome::Failure, pace},
+    values::files::{Files, Unread},
 };
 
 /// All texts of one rendering: what a ConfigMap holds.
@@ -47,7 +46,7 @@ pub(super) fn syntax() -> SyntaxConfig {
 
 impl Texts {
     /// Reads the files that a template includes, and those that they include.
-    pub(super) fn read(template: &str, surroundings: &Surroundings) -> Result<Self, String> {
+    pub(super) fn read(template: &str, files: &Files) -> Result<Self, String> {
         let mut texts = Texts(Vec::new());
         let (mut tokens, mut bytes) = (0, 0);
         let mut waiting = vec![(None, template.to_owned())];
@@ -72,7 +71,7 @@ impl Texts {
                 {
                     continue;
                 }
-                match surroundings.files.read(&name) {
+                match files.read(&name) {
                     Ok(text) => waiting.push((Some(name), text.to_string())),
                     // It may be ignored: the statement says so.
                     Err(Unread::Missing(_)) => {}

@@ -11,8 +11,8 @@ use std::{
 
 use parking_lot::Mutex;
 use rhai::{
-    Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, Module, NativeCallContext, Scope,
-    Shared,
+    Dynamic, Engine, EvalAltResult, FnPtr, INT, ImmutableString, Map, Module, NativeCallContext,
+    Scope, Shared,
 };
 use serde_json::Value;
 
@@ -153,7 +153,7 @@ fn modules() -> Modules {
 }
 
 /// What `stdlib/template.rhai` needs of the host: scripts in Rhai have no variables of their own that last.
-fn filters() -> [HostFn; 3] {
+fn filters() -> [HostFn; 4] {
     let of = |context: &NativeCallContext<'_>| {
         let here = context.engine().default_tag().read_lock::<Here>();
         here.map(|it| Arc::clone(&it.1)).unwrap_or_default()
@@ -161,6 +161,14 @@ fn filters() -> [HostFn; 3] {
     [
         HostFn::new("template__host_filters", 0..=0, move |context, _| {
             Ok(Dynamic::from_map(of(context).lock().clone()))
+        }),
+        HostFn::new("template__host_names", 0..=0, move |context, _| {
+            let filters = of(context);
+            let filters = filters.lock();
+            let names: Vec<Dynamic> = filters.keys().map(|it| it.as_str().into()).collect();
+            let count = INT::try_from(names.len()).unwrap_or(INT::MAX);
+            let parts = [("count".into(), count.into()), ("names".into(), names.into())];
+            Ok(Dynamic::from_map(parts.into()))
         }),
         HostFn::new("template__host_keep", 2..=2, move |context, arguments| {
             let mut arguments = arguments.into_iter();

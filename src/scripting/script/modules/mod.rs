@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use self::directory::{Directory, Found};
 pub(crate) use self::name::{file_of, library_of};
 use super::bounds;
-use crate::scripting::functions::{Files, Unread};
+use crate::scripting::values::files::{Files, Unread};
 
 /// The most modules one script may ask for, those that are not there included: each is remembered.
 const MODULES_MAX: usize = 256;
