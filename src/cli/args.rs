@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use super::shared_args::ContentArgs;
 use super::shared_args::SET_HELP;
-pub use super::shared_args::{ClusterArgs, GrantArgs, OutputFormat, TermArgs};
+pub use super::shared_args::{ClusterArgs, GrantArgs, InstallArgs, OutputFormat, TermArgs};
 
 use super::after_help::{
     CHECK_AFTER_HELP, COMPLETIONS_AFTER_HELP, DEV_AFTER_HELP, DOCS_AFTER_HELP, FREEZE_AFTER_HELP,
@@ -14,6 +15,7 @@ use super::after_help::{
 };
 
 pub use super::check::args::CheckArgs;
+use super::deploy::args::{DEPLOY_AFTER_HELP, DeployArgs, UNDEPLOY_AFTER_HELP, UndeployArgs};
 use super::manifests::FormArgs;
 use super::objects::args::{
     CRDS_AFTER_HELP, CrdsArgs, LOGS_AFTER_HELP, LogsArgs, RELEASE_AFTER_HELP, RETRY_AFTER_HELP,
@@ -50,6 +52,12 @@ pub enum Command {
     /// Print the manifests of an operator: CRDs, service account, least permissions, scripts, Deployment
     #[command(after_help = MANIFESTS_AFTER_HELP)]
     Manifests(ManifestsArgs),
+    /// Install an operator in a cluster, or update it: what `kopf manifests` prints is applied
+    #[command(after_help = DEPLOY_AFTER_HELP)]
+    Deploy(DeployArgs),
+    /// Stop an operator in a cluster, release its objects, and delete what `kopf deploy` has created
+    #[command(after_help = UNDEPLOY_AFTER_HELP)]
+    Undeploy(UndeployArgs),
     /// Print the permissions that an operator needs, or compare them with those that it has
     #[command(subcommand)]
     Rbac(RbacCommand),
@@ -279,38 +287,6 @@ pub enum RbacCommand {
     Verify(RbacVerifyArgs),
 }
 
-/// How an operator is installed.
-#[derive(Clone, Debug, Default, Args)]
-pub struct InstallArgs {
-    /// Script files (.lua, .rhai), or directories of scripts; default: handlers.lua, handlers.rhai or handlers/
-    #[arg(value_name = "PATHS")]
-    pub paths: Vec<PathBuf>,
-    /// Serve all namespaces and cluster-scoped resources (default)
-    #[arg(short = 'A', long)]
-    pub all_namespaces: bool,
-    /// Serve only the namespaces with this name or glob pattern: the permissions are limited to them; repeatable
-    #[arg(short = 'n', long = "serve", value_name = "PATTERN", action = ArgAction::Append)]
-    pub served: Vec<String>,
-    /// The namespace in which the operator runs; default: default
-    #[arg(long, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
-    /// The name of the operator; default: that of the directory of the scripts
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Use the CRDs in this file or directory; default: crd.yaml next to the scripts; repeatable
-    #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
-    pub definitions: Vec<PathBuf>,
-    /// The number of pods; several elect a leader; default: 2
-    #[arg(long, value_name = "NUMBER", default_value_t = 2, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..))]
-    pub replicas: u16,
-    /// Add a permission, such as get,list:secrets or create:jobs.batch; repeatable
-    #[arg(long = "also", value_name = "VERBS:RESOURCE", action = ArgAction::Append)]
-    pub also: Vec<String>,
-    /// Settings and permissions of scripts.
-    #[command(flatten)]
-    pub terms: TermArgs,
-}
-
 impl InstallArgs {
     /// Returns the arguments of a run of this operator.
     pub fn to_run(&self) -> RunArgs {
@@ -342,12 +318,9 @@ pub struct RbacVerifyArgs {
 /// `kopf manifests`
 #[derive(Debug, Default, Args)]
 pub struct ManifestsArgs {
-    /// The operator.
+    /// What they contain.
     #[command(flatten)]
-    pub install: InstallArgs,
-    /// The image of kopf; default: kopf:VERSION
-    #[arg(long, value_name = "IMAGE")]
-    pub image: Option<String>,
+    pub content: ContentArgs,
     /// Their form.
     #[command(flatten)]
     pub form: FormArgs,

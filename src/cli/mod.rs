@@ -21,6 +21,7 @@ pub mod args;
 mod assignment;
 mod check;
 pub mod config;
+pub mod deploy;
 mod dev;
 mod docs;
 mod env;
@@ -59,6 +60,8 @@ pub fn main() -> ExitCode {
         Command::Test(args) => start_test(&args),
         Command::Init(args) => init::run(&args),
         Command::Manifests(args) => manifests::run(&args),
+        Command::Deploy(args) => deploy::deploy(&args),
+        Command::Undeploy(args) => deploy::undeploy(&args),
         Command::Rbac(args::RbacCommand::Generate(args)) => rbac::generate(&args),
         Command::Rbac(args::RbacCommand::Verify(args)) => rbac::verify(&args),
         Command::Docs(args) => docs::run(&args),

@@ -77,3 +77,52 @@ pub struct TermArgs {
 }
 
 pub(super) const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
+
+/// How an operator is installed.
+#[derive(Clone, Debug, Default, Args)]
+pub struct InstallArgs {
+    /// Script files (.lua, .rhai), or directories of scripts; default: handlers.lua, handlers.rhai or handlers/
+    #[arg(value_name = "PATHS")]
+    pub paths: Vec<PathBuf>,
+    /// Serve all namespaces and cluster-scoped resources (default)
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// Serve only the namespaces with this name or glob pattern: the permissions are limited to them; repeatable
+    #[arg(short = 'n', long = "serve", value_name = "PATTERN", action = ArgAction::Append)]
+    pub served: Vec<String>,
+    /// The namespace in which the operator runs; default: default
+    #[arg(long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// The name of the operator; default: that of the directory of the scripts
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Use the CRDs in this file or directory; default: crd.yaml next to the scripts; repeatable
+    #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
+    pub definitions: Vec<PathBuf>,
+    /// The number of pods; several elect a leader; default: 2
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..))]
+    pub replicas: u16,
+    /// Add a permission, such as get,list:secrets or create:jobs.batch; repeatable
+    #[arg(long = "also", value_name = "VERBS:RESOURCE", action = ArgAction::Append)]
+    pub also: Vec<String>,
+    /// Settings and permissions of scripts.
+    #[command(flatten)]
+    pub terms: TermArgs,
+}
+
+/// What is installed.
+#[derive(Debug, Default, Args)]
+pub struct ContentArgs {
+    /// The operator.
+    #[command(flatten)]
+    pub install: InstallArgs,
+    /// The image of kopf; default: kopf:VERSION
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// Add a `PodMonitor`.
+    #[arg(
+        long,
+        help = "Add a PodMonitor, with which the Prometheus Operator collects the metrics"
+    )]
+    pub pod_monitor: bool,
+}

@@ -29,6 +29,8 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Docs(_)
         | Command::Lsp
         | Command::Manifests(_)
+        | Command::Deploy(_)
+        | Command::Undeploy(_)
         | Command::Rbac(_)
         | Command::Status(_)
         | Command::Retry(_)

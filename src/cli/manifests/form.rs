@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where the manifests go, and what they contain besides the operator.
+/// Where the manifests go.
 #[derive(Debug, Default, Args)]
 pub struct FormArgs {
     /// Write one file per object and a kustomization.yaml to this directory, instead of printing
@@ -13,10 +13,4 @@ pub struct FormArgs {
     /// Write a Helm chart to this directory, instead of printing; the release sets the namespace
     #[arg(long, value_name = "DIR", conflicts_with = "namespace")]
     pub helm: Option<PathBuf>,
-    /// Add a `PodMonitor`.
-    #[arg(
-        long,
-        help = "Add a PodMonitor, with which the Prometheus Operator collects the metrics"
-    )]
-    pub pod_monitor: bool,
 }

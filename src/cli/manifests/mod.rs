@@ -25,30 +25,18 @@ use crate::cli::{
     dev::NAMESPACE,
     rbac::{self, Account, Needs, Survey},
     report::{Exit, Report},
+    shared_args::ContentArgs,
 };
 use crate::logic::handlers::handler::Category;
 
 /// Prints or writes the manifests.
 pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
-    let survey = Survey::of(&args.install)?;
-    let mut needs = Needs::of(&survey, &args.install)?;
-    if args.image.is_none() {
-        needs.warnings.push(format!(
-            "The image is {}. Pass --image with the registry of your cluster.",
-            workload::image(args)
-        ));
-    }
-    let name = rbac::name(&args.install, &survey)?;
-    let operator = Installed { args, survey: &survey, needs: &needs, name: &name };
-    let defaults = Values {
-        namespace: rbac::namespace(&args.install)?,
-        image: workload::image(args),
-        resources: workload::resources(),
-    };
-    let FormArgs { kustomize, helm, .. } = &args.form;
+    let operator = Operator::of(&args.content)?;
+    let defaults = operator.values()?;
+    let FormArgs { kustomize, helm } = &args.form;
     if let Some(directory) = helm {
         let documents = operator.documents(&chart::values())?;
-        write(directory, &chart::files(&name, &documents, &defaults)?)?;
+        write(directory, &chart::files(&operator.name, &documents, &defaults)?)?;
     } else {
         let documents = operator.documents(&defaults)?;
         match kustomize {
@@ -56,21 +44,52 @@ pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
             None => rbac::print(&rbac::joined(documents.iter().map(|(_, text)| text.as_str()))),
         }
     }
-    rbac::warn(&needs.warnings);
+    rbac::warn(&operator.needs.warnings);
     Ok(Exit::Success)
 }
 
 /// An operator to install.
-struct Installed<'a> {
-    args: &'a ManifestsArgs,
-    survey: &'a Survey,
-    needs: &'a Needs,
-    name: &'a str,
+pub(super) struct Operator<'a> {
+    args: &'a ContentArgs,
+    pub(super) survey: Survey,
+    pub(super) needs: Needs,
+    pub(super) name: String,
 }
 
-impl Installed<'_> {
+impl<'a> Operator<'a> {
+    /// Loads the scripts, and determines what they need.
+    pub(super) fn of(args: &'a ContentArgs) -> Result<Self, Report> {
+        let survey = Survey::of(&args.install)?;
+        let mut needs = Needs::of(&survey, &args.install)?;
+        if args.image.is_none() {
+            needs.warnings.push(format!(
+                "The image is {}. Pass --image with the registry of your cluster.",
+                workload::image(args)
+            ));
+        }
+        let name = rbac::name(&args.install, &survey)?;
+        Ok(Operator { args, survey, needs, name })
+    }
+
+    /// Returns the objects, in the order in which they are applied.
+    pub(super) fn objects(&self) -> Result<Vec<Value>, Report> {
+        let documents = self.documents(&self.values()?)?.into_iter();
+        let parsed = documents.map(|(stem, text)| {
+            let object = serde_saphyr::from_str(&text);
+            object.map_err(|it| Report::failure(format!("{stem} is no valid YAML: {it}")))
+        });
+        parsed.collect()
+    }
+
+    fn values(&self) -> Result<Values<'a>, Report> {
+        Ok(Values {
+            namespace: rbac::namespace(&self.args.install)?,
+            image: workload::image(self.args),
+            resources: workload::resources(),
+        })
+    }
     fn documents(&self, values: &Values<'_>) -> Result<Vec<Document>, Report> {
-        let Installed { args, survey, needs, name } = *self;
+        let Operator { args, survey, needs, name } = self;
         let namespace = values.namespace;
         let mut documents = Vec::new();
         for crd in &survey.crds {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{chart::Values, scripts::Mounted};
-use crate::cli::{args::ManifestsArgs, options::ScopeOption, rbac::Survey};
+use crate::cli::{options::ScopeOption, rbac::Survey, shared_args::ContentArgs};
 
 /// The port of probes and metrics.
 const HEALTH_PORT: u16 = 8081;
@@ -14,7 +14,7 @@ const USER: u32 = 65532;
 
 /// The operator in the cluster.
 pub(super) struct Workload<'a> {
-    pub(super) args: &'a ManifestsArgs,
+    pub(super) args: &'a ContentArgs,
     pub(super) survey: &'a Survey,
     pub(super) mounted: &'a Mounted,
     /// The metadata of its objects.
@@ -24,7 +24,7 @@ pub(super) struct Workload<'a> {
 }
 
 /// Returns the image of the operator.
-pub(super) fn image(args: &ManifestsArgs) -> String {
+pub(super) fn image(args: &ContentArgs) -> String {
     args.image.clone().unwrap_or_else(|| format!("kopf:{}", env!("CARGO_PKG_VERSION")))
 }
 
@@ -57,7 +57,7 @@ impl Workload<'_> {
             });
             objects.push(("service", self.object("v1", "Service", &spec)));
         }
-        if self.args.form.pod_monitor {
+        if self.args.pod_monitor {
             let spec = json!({
                 "selector": { "matchLabels": self.selector() },
                 "podMetricsEndpoints": [{ "port": "health", "path": "/metrics" }],
@@ -78,10 +78,16 @@ impl Workload<'_> {
 
     fn deployment(&self) -> Value {
         // Two pods that both act would do everything twice; with an election, they may overlap.
-        let strategy = if self.args.install.replicas > 1 { "RollingUpdate" } else { "Recreate" };
+        let strategy = if self.args.install.replicas > 1 {
+            // Explicitly: a default would be kept, and rejected, when the number of pods becomes one.
+            let rolling = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
+            json!({ "type": "RollingUpdate", "rollingUpdate": rolling })
+        } else {
+            json!({ "type": "Recreate" })
+        };
         let spec = json!({
             "replicas": self.args.install.replicas,
-            "strategy": { "type": strategy },
+            "strategy": strategy,
             "selector": { "matchLabels": self.selector() },
             "template": {
                 "metadata": { "labels": self.meta["labels"] },

@@ -4,7 +4,7 @@ pub mod args;
 mod logs;
 mod operator;
 mod output;
-mod session;
+pub(super) mod session;
 mod watch;
 
 use bytes::Bytes;
@@ -237,7 +237,7 @@ async fn change(
 }
 
 /// Releases one object; returns whether there was something to release.
-async fn release_one(
+pub(super) async fn release_one(
     session: &Session,
     object: &Object,
     patch: impl Fn(&Value) -> Option<Value>,

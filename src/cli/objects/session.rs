@@ -20,11 +20,11 @@ use crate::settings::Settings;
 use crate::telemetry::Health;
 
 /// A connected command with its objects.
-pub(super) struct Session {
-    pub(super) cluster: Arc<dyn Cluster>,
-    pub(super) resource: Resource,
+pub(in crate::cli) struct Session {
+    pub(in crate::cli) cluster: Arc<dyn Cluster>,
+    pub(in crate::cli) resource: Resource,
     /// The objects, in the order of the server.
-    pub(super) objects: Vec<Object>,
+    pub(in crate::cli) objects: Vec<Object>,
 }
 
 /// The target as typed: a kind, and perhaps a name.
@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// Returns the object as people write it: `kopfexamples/NAME`, with the namespace if there is one.
-    pub(super) fn shown(&self, object: &Object) -> String {
+    pub(in crate::cli) fn shown(&self, object: &Object) -> String {
         let header = object.header();
         let name = header.name.as_deref().unwrap_or_default();
         let place = header.namespace.as_deref().map(|it| format!(" -n {it}")).unwrap_or_default();
@@ -88,14 +88,16 @@ impl Session {
 }
 
 /// Runs a command that talks to a cluster. Only problems are logged.
-pub(super) fn connected(work: impl Future<Output = Result<Exit, Report>>) -> Result<Exit, Report> {
+pub(in crate::cli) fn connected(
+    work: impl Future<Output = Result<Exit, Report>>,
+) -> Result<Exit, Report> {
     let log = LogOptions::of_commands();
     let _log = run::start_log(&log, &[], Clock::system())?;
     run::on_runtime(&log, work)
 }
 
 /// Connects to the cluster that the options name.
-pub(super) async fn connect(args: &ClusterArgs) -> Result<Arc<dyn Cluster>, Report> {
+pub(in crate::cli) async fn connect(args: &ClusterArgs) -> Result<Arc<dyn Cluster>, Report> {
     let overrides = options::overrides(args.clone());
     if let Some((name, files)) = overrides.ambiguous_context() {
         let files = files.iter().map(|it| it.display().to_string()).collect::<Vec<_>>();
@@ -159,7 +161,7 @@ pub(super) fn events() -> Resource {
 }
 
 /// Returns the report of a failed request.
-pub(super) fn report(error: ApiError) -> Report {
+pub(in crate::cli) fn report(error: ApiError) -> Report {
     // A message of a server must not look like several lines.
     let report = Report::failure(error.message.replace('\n', "\n    "));
     match error.hint {

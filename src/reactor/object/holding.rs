@@ -15,6 +15,7 @@ use crate::logic::{
         selection::Certainty,
     },
     handlers::{outcome::LogLevel, progress},
+    object::reason::EventType,
     text::json,
 };
 use crate::settings::ProgressStorage;
@@ -40,6 +41,9 @@ impl Cycle<'_> {
         if required != Certainty::Unknown {
             self.claim(required == Certainty::Yes, blocked);
         }
+        if required == Certainty::Yes {
+            self.tell_ignored_finalizer();
+        }
         let is_asked = is_ending && required != Certainty::Unknown;
         let wait = if is_asked { self.remaining_wait() } else { None };
         let is_abandoned = wait.is_some_and(|it| it.is_zero());
@@ -56,6 +60,25 @@ impl Cycle<'_> {
                 "The finalizer {} came back after it was removed: another operator may need it, so it is left alone until \
                  the object is deleted. Give each operator its own finalizer and annotations (settings.persistence).",
                 self.serving.settings.persistence.finalizer
+            );
+            self.logger.log(LogLevel::Warning, &text);
+        }
+    }
+
+    /// Logs that the server has removed the object although our finalizer was on it. API servers do so if the finalizer is added
+    /// while they delete the object: <https://github.com/kubernetes/kubernetes/issues/77988>.
+    fn tell_ignored_finalizer(&self) {
+        let header = self.event.object.header();
+        let finalizer = &self.serving.settings.persistence.finalizer;
+        let is_removed = self.event.event_type == Some(EventType::Deleted);
+        if is_removed
+            && header.deletion_timestamp.is_none()
+            && header.finalizers.contains(finalizer)
+        {
+            let text = format!(
+                "The API server has removed the object although it had the finalizer {finalizer}, so its deletion handlers cannot \
+                 be called. This happens if an object is deleted while the finalizer is added (kubernetes/kubernetes#77988). Clean \
+                 up what its handlers have created."
             );
             self.logger.log(LogLevel::Warning, &text);
         }

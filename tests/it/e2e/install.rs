@@ -92,8 +92,8 @@ fn arguments(manifests: &str, directory: &Path) -> Vec<String> {
 }
 
 /// Creates an operator with one more handler, which fails. Returns its directory.
-fn new_operator() -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("kopf-install-{}", std::process::id()));
+fn new_operator(test: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("kopf-{test}-{}", std::process::id()));
     let shown = directory.display().to_string();
     run(Path::new("/"), &["init", &shown]).expect("a new operator");
     let script = directory.join("handlers.lua");
@@ -107,7 +107,7 @@ async fn a_new_operator_works_with_the_permissions_of_its_manifests_only() {
     let Some(namespace) = Namespace::for_test("install").await else { return };
     let warn = "pod-security.kubernetes.io/warn=restricted";
     namespace.kubectl(&["label", "namespace", &namespace.name, warn]).await;
-    let directory = new_operator();
+    let directory = new_operator("install");
     let args = ["--namespace", &namespace.name, "--name", NAME, "--image", "example.com/kopf:1"];
     let manifests = run(&directory, &[&["manifests"], &args[..]].concat()).expect("manifests");
 
@@ -175,5 +175,38 @@ async fn a_new_operator_works_with_the_permissions_of_its_manifests_only() {
             namespace.try_kubectl(&apply, &role.to_string()).await.expect("the role");
         }
     }
+    drop(fs::remove_dir_all(&directory));
+}
+
+#[tokio::test]
+async fn a_deployed_operator_is_updated_and_removed() {
+    let Some(namespace) = Namespace::for_test("deploy").await else { return };
+    let directory = new_operator("deploy");
+    let kubeconfig = namespace.kubeconfig().display().to_string();
+    // Names of cluster roles are shared by all tests. There is no kubelet that starts pods.
+    let name = namespace.name.as_str();
+    let place =
+        ["--namespace", name, "--name", name, "--kubeconfig", &kubeconfig, "--timeout", "0"];
+    let kopf = |command: &str, more: &[&str]| {
+        let text = run(&directory, &[&[command], &place[..], more].concat()).expect("a success");
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let deployment = |what: &str| format!("deployment/{name} -n {name} {what}");
+    let created = kopf("deploy", &["--image", "kopf"]);
+    assert!(created.contains(&deployment("created")), "{created:?}");
+    assert_eq!(kopf("deploy", &["--image", "kopf"]), ["No changes."]);
+    let single = kopf("deploy", &["--image", "kopf", "--replicas", "1"]);
+    let budget = format!("poddisruptionbudget/{name} -n {name} deleted");
+    assert_eq!(single, [deployment("configured"), budget]);
+    assert_eq!(
+        kopf("deploy", &["--image", "kopf:2", "--dry-run"])[0],
+        deployment("would be configured")
+    );
+    assert!(kopf("undeploy", &["--dry-run"]).contains(&deployment("would be deleted")));
+    let removed = kopf("undeploy", &[]);
+    assert!(removed.contains(&deployment("deleted")), "{removed:?}");
+    let last = removed.last().expect("a line");
+    assert!(last.starts_with("Kept: customresourcedefinition/"), "{last}");
+    assert!(!kopf("undeploy", &[]).iter().any(|it| it.ends_with("deleted")));
     drop(fs::remove_dir_all(&directory));
 }

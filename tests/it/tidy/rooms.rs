@@ -50,7 +50,7 @@ const SLACK: usize = 200;
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 2400),
     ("checker", 6000),
-    ("cli", 11700),
+    ("cli", 12500),
     ("cluster", 4200),
     ("features", 100),
     ("features/admission", 1100),
@@ -83,7 +83,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("ports", 1200),
     ("reactor", 100),
     ("reactor/generation", 900),
-    ("reactor/object", 4700),
+    ("reactor/object", 4800),
     ("reactor/observer", 1100),
     ("reactor/operator", 1200),
     ("reactor/streams", 1300),

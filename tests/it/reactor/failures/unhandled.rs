@@ -29,6 +29,17 @@ const SECRETS: Script = Script {
     rhai: r#"kopf::on_create("secrets", |ctx| {});"#,
 };
 
+const HELD: Script = Script {
+    lua: r#"
+        kopf.on_create("kopfexamples", function(ctx) end)
+        kopf.on_delete("kopfexamples", function(ctx) ctx.logger:info("deleted") end)
+    "#,
+    rhai: r#"
+        kopf::on_create("kopfexamples", |ctx| {});
+        kopf::on_delete("kopfexamples", |ctx| ctx.logger.info("deleted"));
+    "#,
+};
+
 /// Returns the lines about changes that no handler handles.
 fn lines(failing: &Failing) -> Vec<String> {
     let lines = failing.log.lines().into_iter();
@@ -107,6 +118,35 @@ fn values_of_secrets_are_hidden() {
                 "{}",
                 failing.log.text()
             );
+        },
+    );
+}
+
+#[test]
+fn an_object_that_the_server_removes_despite_its_finalizer_is_told() {
+    in_both(
+        &HELD,
+        |_| {},
+        async |failing: &Failing| {
+            for name in ["kept", "lost", "forced"] {
+                failing.create(name);
+            }
+            failing.env.until(10).await;
+            let server = &failing.env.server;
+            server.remove("kopfexamples.kopf.dev", "ns1", "lost").expect("the object exists");
+            failing.env.delete("kopfexamples.kopf.dev", "ns1/kept");
+            // Somebody takes the finalizer away: that is their decision.
+            let bare = json!({ "metadata": { "finalizers": null } });
+            server
+                .merge("kopfexamples.kopf.dev", "ns1", "forced", bare)
+                .expect("the object exists");
+            server.remove("kopfexamples.kopf.dev", "ns1", "forced").expect("the object exists");
+            failing.env.until(20).await;
+            let lines = failing.log.lines().into_iter();
+            let told: Vec<_> =
+                lines.filter(|it| it.message.contains("although it had the finalizer")).collect();
+            let names: Vec<_> = told.iter().map(|it| it.field("object.name")).collect();
+            assert_eq!(names, [Some("lost")], "{}", failing.log.text());
         },
     );
 }

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod data;
+mod deploying;
 mod ending;
 mod files;
 mod running;

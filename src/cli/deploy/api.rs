@@ -1,0 +1,213 @@
+//! The requests of both commands: objects are found by version and kind, and applied server-side.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::cli::{
+    objects::session::{connect, report},
+    report::Report,
+    shared_args::ClusterArgs,
+};
+use crate::logic::{
+    access::kube::{Known, ResourceRef, read_object},
+    object::resource::Resource,
+};
+use crate::ports::{ApiError, Cluster, Demand, ErrorClass, GroupFilter, Verb};
+
+/// The field manager. Scripts apply as others, so both can apply the same objects.
+const MANAGER: &str = "kopf-deploy";
+
+/// A cluster with its resources.
+pub(super) struct Api {
+    pub(super) cluster: Arc<dyn Cluster>,
+    known: Known,
+    is_dry: bool,
+}
+
+/// An object of the cluster.
+#[derive(Clone)]
+pub(super) struct Place {
+    resource: Arc<Resource>,
+    namespace: Option<String>,
+    name: String,
+}
+
+/// What has become of an applied object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Created,
+    Configured,
+    Unchanged,
+}
+
+impl Place {
+    /// Returns the object as people write it.
+    pub(super) fn shown(&self) -> String {
+        let kind = self.resource.kind.to_lowercase();
+        let namespace = self.namespace.as_deref().map(|it| format!(" -n {it}")).unwrap_or_default();
+        format!("{kind}/{}{namespace}", self.name)
+    }
+}
+
+impl Api {
+    /// Connects, and reads which resources there are.
+    pub(super) async fn open(args: &ClusterArgs, is_dry: bool) -> Result<Self, Report> {
+        let cluster = connect(args).await?;
+        let discovered = cluster.discover(&GroupFilter::All).await.map_err(report)?;
+        let mut known = Known::default();
+        known.learn(None, discovered.resources);
+        Ok(Api { cluster, known, is_dry })
+    }
+
+    /// Returns where an object of a manifest belongs.
+    pub(super) fn place(&self, object: &Value) -> Result<Place, Report> {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) =
+            text("/apiVersion").split_once('/').unwrap_or(("", text("/apiVersion")));
+        let wanted = ResourceRef::Kind {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: text("/kind").to_owned(),
+        };
+        let Some(Ok(resource)) = self.known.find(&wanted) else {
+            let problem =
+                format!("the cluster has no kind {} in {}", text("/kind"), text("/apiVersion"));
+            return Err(Report::failure(problem).with_hint("is its CRD installed?"));
+        };
+        let namespace = resource.namespaced.then(|| text("/metadata/namespace").to_owned());
+        Ok(Place { namespace, name: text("/metadata/name").to_owned(), resource })
+    }
+
+    /// Returns an object; `None` if it does not exist.
+    pub(super) async fn get(&self, place: &Place) -> Result<Option<Value>, Report> {
+        match self.ask(place, Verb::Get, Vec::new(), None).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.class == ErrorClass::Missing => Ok(None),
+            Err(error) => Err(failed(place, error)),
+        }
+    }
+
+    /// Applies an object.
+    pub(super) async fn apply(
+        &self,
+        place: &Place,
+        object: &Value,
+        force: bool,
+    ) -> Result<Change, Report> {
+        let before = self.get(place).await?;
+        let query = vec![("fieldManager", MANAGER.to_owned()), ("force", force.to_string())];
+        let content = ("application/apply-patch+yaml", Bytes::from(object.to_string()));
+        let after = match self.ask(place, Verb::Patch, query, Some(content)).await {
+            Ok(after) => after,
+            // Its namespace does not exist yet, as nothing was created.
+            Err(error) if self.is_dry && error.class == ErrorClass::Missing => {
+                return Ok(Change::Created);
+            }
+            Err(error) if error.class == ErrorClass::Conflict => {
+                let hint = "--force takes these fields over; their owner may change them again";
+                return Err(failed(place, error).with_hint(hint));
+            }
+            Err(error) => return Err(failed(place, error)),
+        };
+        let version = |it: &Value| it.pointer("/metadata/resourceVersion").cloned();
+        Ok(match before {
+            None => Change::Created,
+            // A dry run has no version of its own.
+            Some(before) if self.is_dry && !same(&before, &after) => Change::Configured,
+            Some(before) if version(&before) == version(&after) => Change::Unchanged,
+            Some(_) => Change::Configured,
+        })
+    }
+
+    /// Changes fields of an object by a merge patch.
+    pub(super) async fn merge(&self, place: &Place, patch: &Value) -> Result<Value, Report> {
+        let content = ("application/merge-patch+json", Bytes::from(patch.to_string()));
+        let changed = self.ask(place, Verb::Patch, Vec::new(), Some(content)).await;
+        changed.map_err(|it| failed(place, it))
+    }
+
+    /// Deletes an object. Returns whether it existed.
+    pub(super) async fn delete(&self, place: &Place) -> Result<bool, Report> {
+        // Not as a body: servers ignore the dry run of the query if there is one.
+        let query = vec![("propagationPolicy", "Background".to_owned())];
+        match self.ask(place, Verb::Delete, query, None).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.class == ErrorClass::Missing => Ok(false),
+            Err(error) => Err(failed(place, error)),
+        }
+    }
+
+    /// Lists the objects with these labels in the namespace of an object.
+    pub(super) async fn list(
+        &self,
+        (api_version, kind): (&str, &str),
+        namespace: &str,
+        labels: &str,
+    ) -> Result<Vec<(Place, Value)>, Report> {
+        let example = json!({
+            "apiVersion": api_version, "kind": kind, "metadata": { "namespace": namespace },
+        });
+        let all = self.place(&example)?;
+        let query = vec![("labelSelector", labels.to_owned())];
+        let mut list = match self.ask(&all, Verb::List, query, None).await {
+            Ok(list) => list,
+            Err(error) => return Err(failed(&all, error)),
+        };
+        let items = list.get_mut("items").and_then(Value::as_array_mut);
+        let items = items.map(std::mem::take).unwrap_or_default().into_iter();
+        let place = |it: &Value| {
+            let name = it.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            Place { name: name.to_owned(), ..all.clone() }
+        };
+        Ok(items.map(|it| (place(&it), it)).collect())
+    }
+
+    async fn ask(
+        &self,
+        place: &Place,
+        verb: Verb,
+        mut query: Vec<(&'static str, String)>,
+        content: Option<(&'static str, Bytes)>,
+    ) -> Result<Value, ApiError> {
+        if self.is_dry && !matches!(verb, Verb::Get | Verb::List) {
+            query.push(("dryRun", "All".to_owned()));
+        }
+        let demand = Demand {
+            verb,
+            resource: Arc::clone(&place.resource),
+            namespace: place.namespace.clone(),
+            name: (verb != Verb::List).then(|| place.name.clone()),
+            subresource: None,
+            query,
+            content,
+        };
+        let response = self.cluster.ask(demand).await?;
+        // What was done is done, whatever the response says about it.
+        Ok(read_object(&response).unwrap_or_default())
+    }
+}
+
+/// Returns whether two versions of an object have the same content.
+fn same(before: &Value, after: &Value) -> bool {
+    let bare = |it: &Value| {
+        let mut bare = it.clone();
+        if let Some(metadata) = bare.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| {
+                !["generation", "managedFields", "resourceVersion"].contains(&key.as_str())
+            });
+        }
+        bare
+    };
+    bare(before) == bare(after)
+}
+
+fn failed(place: &Place, error: ApiError) -> Report {
+    let Report { message, hint, .. } = report(error);
+    let failed = Report::failure(format!("{}: {message}", place.shown()));
+    match hint {
+        Some(hint) => failed.with_hint(hint),
+        None => failed,
+    }
+}
