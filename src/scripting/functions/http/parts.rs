@@ -10,6 +10,9 @@ use crate::scripting::{
     values::{limits, text::shown},
 };
 
+/// The fields of an option.
+type Fields<'f> = Option<&'f Map<String, Value>>;
+
 /// One file.
 struct File<'a> {
     name: &'a str,
@@ -19,7 +22,7 @@ struct File<'a> {
 
 /// The fields of `form` and `files` as one body.
 pub(super) fn body(
-    (form, files): (Option<&Map<String, Value>>, Option<&Map<String, Value>>),
+    (form, files): (Fields<'_>, Fields<'_>),
     headers: &mut HeaderMap,
     size_max: usize,
 ) -> Result<Bytes, Failure> {
@@ -30,7 +33,7 @@ pub(super) fn body(
         let text = match value {
             Value::String(text) => text.clone(),
             other @ (Value::Number(_) | Value::Bool(_)) => other.to_string(),
-            other => {
+            other @ (Value::Null | Value::Array(_) | Value::Object(_)) => {
                 return Err(
                     format!("`form.{field}`: expected a string, got {}", shown(other)).into()
                 );
@@ -74,7 +77,9 @@ fn file<'a>(field: &'a str, value: &'a Value) -> Result<File<'a>, Failure> {
             return Ok(File { name: field, kind: "application/octet-stream", content });
         }
         Value::Object(options) => options,
-        other => return Err(wrong(&shown(other))),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
+            return Err(wrong(&shown(other)));
+        }
     };
     let known = ["content", "content_base64", "name", "type"];
     if let Some(name) = options.keys().find(|it| !known.contains(&it.as_str())) {

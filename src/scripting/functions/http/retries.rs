@@ -19,7 +19,7 @@ const BUSY: [u64; 4] = [429, 502, 503, 504];
 /// Doubled after each attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longer than any pause, whoever asks for it.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// How often a request is repeated.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,6 +172,7 @@ mod tests {
         retries.pause(&attempt, now).map(|it| it.as_secs())
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "an outcome, as attempts have it")]
     fn answered(status: u16, after: Option<&str>) -> Outcome {
         let headers = after.map_or(json!({}), |it| json!({ "retry-after": it }));
         Ok(json!({ "status": status, "headers": headers }).into())

@@ -4,13 +4,23 @@
 //! written: `sources.rs` reads it with what it includes, `tree.rs` puts a check around everything that computes, and `values.rs` does
 //! the checks: size, depth, time and memory.
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "enums of the crate, which grow")]
 mod engine;
+#[expect(
+    clippy::needless_pass_by_value,
+    clippy::wildcard_enum_match_arm,
+    reason = "filters of the crate take values; its enums grow"
+)]
 mod filters;
+#[expect(clippy::wildcard_enum_match_arm, reason = "enums of the crate, which grow")]
 mod sources;
+#[expect(clippy::wildcard_enum_match_arm, reason = "enums of the crate, which grow")]
 mod statements;
 #[cfg(test)]
 mod tests;
+#[expect(clippy::wildcard_enum_match_arm, reason = "enums of the crate, which grow")]
 mod tree;
+#[expect(clippy::wildcard_enum_match_arm, reason = "enums of the crate, which grow")]
 mod values;
 
 use serde_json::{Value, json};

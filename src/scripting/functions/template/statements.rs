@@ -3,7 +3,14 @@
 use std::collections::BTreeSet;
 
 use minijinja::{
-    machinery::{Span, ast::*},
+    machinery::{
+        Span,
+        ast::{
+            Break, Call, CallBlock, Const, Continue, Do, EmitExpr, Expr, FilterBlock, ForLoop,
+            FromImport, GetAttr, IfCond, Import, Include, List, Macro, Map, Set, SetBlock, Spanned,
+            Stmt, Template, Var, WithBlock,
+        },
+    },
     value::Value,
 };
 
@@ -250,7 +257,7 @@ impl<'a, 't> Builder<'a, 't> {
                 Stmt::Macro(declared) => names.push(declared.name),
                 Stmt::Set(set) => match &set.target {
                     Expr::Var(name) if !self.tree.namespaces.contains(name.id) => {
-                        names.push(name.id)
+                        names.push(name.id);
                     }
                     _other => {}
                 },

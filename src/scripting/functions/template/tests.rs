@@ -273,6 +273,7 @@ fn filters_of_the_script_are_asked_for_in_their_order() {
 }
 
 /// Each of these would take memory, time or stack without a bound.
+#[expect(clippy::too_many_lines, reason = "a table")]
 #[test]
 fn a_template_that_grows_without_end_is_stopped() {
     let values =

@@ -6,7 +6,13 @@
 use std::collections::BTreeSet;
 
 use minijinja::{
-    machinery::{Span, ast::*},
+    machinery::{
+        Span,
+        ast::{
+            BinOp, BinOpKind, Call, CallArg, Compare, CompareOp, Const, Expr, Filter, GetAttr,
+            GetItem, IfExpr, List, Map, Slice, Spanned, Test, Tuple, UnaryOp, UnaryOpKind, Var,
+        },
+    },
     value::Value,
 };
 
@@ -222,19 +228,8 @@ impl<'a> Tree<'a, '_> {
     }
 
     fn comparison(&self, it: &Compare<'a>, span: Span) -> Made<Expr<'a>> {
-        let ops = it.ops.iter().map(|it| {
-            let op = match it.op {
-                CompareOpKind::Eq => CompareOpKind::Eq,
-                CompareOpKind::Ne => CompareOpKind::Ne,
-                CompareOpKind::Lt => CompareOpKind::Lt,
-                CompareOpKind::Lte => CompareOpKind::Lte,
-                CompareOpKind::Gt => CompareOpKind::Gt,
-                CompareOpKind::Gte => CompareOpKind::Gte,
-                CompareOpKind::In => CompareOpKind::In,
-                CompareOpKind::NotIn => CompareOpKind::NotIn,
-            };
-            Ok(CompareOp { op, expr: self.condition(&it.expr)? })
-        });
+        let ops =
+            it.ops.iter().map(|it| Ok(CompareOp { op: it.op, expr: self.condition(&it.expr)? }));
         let made = Compare { expr: self.condition(&it.expr)?, ops: ops.collect::<Made<_>>()? };
         Ok(checked(Expr::Compare(Spanned::new(made, span))))
     }
