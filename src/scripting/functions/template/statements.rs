@@ -8,7 +8,7 @@ use minijinja::{
         ast::{
             Break, Call, CallBlock, Const, Continue, Do, EmitExpr, Expr, FilterBlock, ForLoop,
             FromImport, GetAttr, IfCond, Import, Include, List, Macro, Map, Set, SetBlock, Spanned,
-            Stmt, Template, Var, WithBlock,
+            Stmt, Template, WithBlock,
         },
     },
     value::Value,
