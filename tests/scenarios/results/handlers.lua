@@ -20,9 +20,6 @@ function merged(ctx)
 end
 function impossible(ctx) return { inner = { f = function() end } } end
 function event_fn(ctx) return ctx.name end
-function whole(ctx)
-    return { apiVersion = "v1", kind = "Pod", metadata = { uid = "u" } }
-end
 
 for _, fn in ipairs({ number, fraction, text, truth, map, list, empty_list, empty_map, nothing, null_fn, no_return, part, big, merged }) do
     kopf.on_create("kopfexamples", fn)
@@ -30,5 +27,4 @@ end
 kopf.on_create("kopfexamples", { id = "dotted.id/with-slash" }, text)
 kopf.on_field("kopfexamples", { field = "spec.size" }, field_fn)
 kopf.on_create("kopfexamples", { retries = 1 }, impossible)
-kopf.on_create("kopfexamples", whole)
 kopf.on_event("kopfexamples", event_fn)

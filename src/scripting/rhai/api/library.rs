@@ -139,7 +139,8 @@ fn modules() -> Modules {
     }
     for library in LIBRARIES {
         for part in embedded::parts(library) {
-            let count = part.function.parameters.len() + 1;
+            let has_options = !part.function.options.is_empty();
+            let count = part.function.parameters.len() + usize::from(has_options);
             let one = HostFn::new(part.rhai, count..=count, move |context, arguments| {
                 call(context, library, &part.function, &arguments)
             });
