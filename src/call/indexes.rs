@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
 
 use crate::logic::{
-    background::indexing::{Contribution, Key, Owner, Place, Table, Values},
+    background::indexing::{Contribution, Key, Owner, Position, Table, Values},
     generation::Version,
     handlers::reconcile::INDEX,
 };
@@ -263,7 +263,7 @@ impl Index {
 #[derive(Debug)]
 pub struct Keys {
     index: Index,
-    place: Option<Place>,
+    place: Option<Position>,
 }
 
 impl Iterator for Keys {

@@ -12,19 +12,19 @@ use tokio_rustls::TlsConnector;
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a server is, and which certificates it is trusted by.
-pub(super) struct Place {
+pub(super) struct ServerAddress {
     url: Uri,
     authorities: Option<Vec<Vec<u8>>>,
     accept_invalid: bool,
     name: Option<String>,
 }
 
-impl Place {
+impl ServerAddress {
     /// Returns the place of the server of a configuration; `None` if a proxy leads there, or without TLS.
     pub(super) fn of(config: &Config) -> Option<Self> {
         let is_direct =
             config.proxy_url.is_none() && config.cluster_url.scheme_str() == Some("https");
-        is_direct.then(|| Place {
+        is_direct.then(|| ServerAddress {
             url: config.cluster_url.clone(),
             authorities: config.root_cert.clone(),
             accept_invalid: config.accept_invalid_certs,

@@ -7,7 +7,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 
 use super::{
-    certificate::Place,
+    certificate::ServerAddress,
     dial,
     failure::Failure,
     login,
@@ -182,7 +182,7 @@ pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, A
         }
     };
     let server = shown(&config.cluster_url);
-    let place = Place::of(&config);
+    let place = ServerAddress::of(&config);
     match tokio::task::spawn_blocking(move || dial(config)).await {
         Ok(Ok(client)) => Ok(Session::new(client, token, server).at(place)),
         Ok(Err(error)) => Err(unusable(&error)),

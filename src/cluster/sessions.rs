@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{certificate::Place, failure::Failure, token_file::TokenFile};
+use super::{certificate::ServerAddress, failure::Failure, token_file::TokenFile};
 use crate::logic::access::vault::{Found, Rejection, Ticket, Vault};
 use crate::ports::{ApiError, BoxFuture, Clock};
 use crate::telemetry::{Health, HealthState, Pulse};
@@ -37,7 +37,7 @@ pub(super) struct Session {
     /// The address, for messages; empty if unknown.
     server: String,
     /// Where the server is; `None` if unknown.
-    place: Option<Place>,
+    place: Option<ServerAddress>,
     retired: CancellationToken,
 }
 
@@ -77,13 +77,13 @@ impl Session {
     }
 
     /// Returns the same connection, to a server at this place.
-    pub(super) fn at(mut self, place: Option<Place>) -> Self {
+    pub(super) fn at(mut self, place: Option<ServerAddress>) -> Self {
         self.place = place;
         self
     }
 
     /// Returns where the server is, if known.
-    pub(super) fn place(&self) -> Option<&Place> {
+    pub(super) fn place(&self) -> Option<&ServerAddress> {
         self.place.as_ref()
     }
 

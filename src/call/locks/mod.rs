@@ -51,13 +51,13 @@ struct State {
 
 #[derive(Debug)]
 struct Lock {
-    holder: Place,
+    holder: Waiter,
     /// In the order of arrival.
-    queue: VecDeque<(Place, oneshot::Sender<()>)>,
+    queue: VecDeque<(Waiter, oneshot::Sender<()>)>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Waiter {
     number: u64,
     wanting: Wanting,
 }
@@ -74,7 +74,7 @@ impl Locks {
         let number = state.last;
         let (sender, turn) = oneshot::channel();
         let lock: Arc<str> = lock.into();
-        let place = Place { number, wanting };
+        let place = Waiter { number, wanting };
         if let Some(found) = state.locks.get_mut(&lock) {
             found.queue.push_back((place, sender));
         } else {
@@ -160,7 +160,7 @@ impl State {
     }
 
     /// Removes places, and passes freed locks on.
-    fn leave(&mut self, is_meant: impl Fn(&Place) -> bool) {
+    fn leave(&mut self, is_meant: impl Fn(&Waiter) -> bool) {
         self.locks.retain(|_, lock| {
             lock.queue.retain(|(place, _)| !is_meant(place));
             if !is_meant(&lock.holder) {

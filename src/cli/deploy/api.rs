@@ -28,7 +28,7 @@ pub(super) struct Api {
 
 /// An object of the cluster.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Location {
     resource: Arc<Resource>,
     namespace: Option<String>,
     name: String,
@@ -42,7 +42,7 @@ pub(super) enum Change {
     Unchanged,
 }
 
-impl Place {
+impl Location {
     /// Returns the object as people write it.
     pub(super) fn shown(&self) -> String {
         let kind = self.resource.kind.to_lowercase();
@@ -62,7 +62,7 @@ impl Api {
     }
 
     /// Returns where an object of a manifest belongs.
-    pub(super) fn place(&self, object: &Value) -> Result<Place, Report> {
+    pub(super) fn place(&self, object: &Value) -> Result<Location, Report> {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (group, version) =
             text("/apiVersion").split_once('/').unwrap_or(("", text("/apiVersion")));
@@ -77,11 +77,11 @@ impl Api {
             return Err(Report::failure(problem).with_hint("is its CRD installed?"));
         };
         let namespace = resource.namespaced.then(|| text("/metadata/namespace").to_owned());
-        Ok(Place { namespace, name: text("/metadata/name").to_owned(), resource })
+        Ok(Location { namespace, name: text("/metadata/name").to_owned(), resource })
     }
 
     /// Returns an object; `None` if it does not exist.
-    pub(super) async fn get(&self, place: &Place) -> Result<Option<Value>, Report> {
+    pub(super) async fn get(&self, place: &Location) -> Result<Option<Value>, Report> {
         match self.ask(place, Verb::Get, Vec::new(), None).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.class == ErrorClass::Missing => Ok(None),
@@ -92,7 +92,7 @@ impl Api {
     /// Applies an object.
     pub(super) async fn apply(
         &self,
-        place: &Place,
+        place: &Location,
         object: &Value,
         force: bool,
     ) -> Result<Change, Report> {
@@ -122,14 +122,14 @@ impl Api {
     }
 
     /// Changes fields of an object by a merge patch.
-    pub(super) async fn merge(&self, place: &Place, patch: &Value) -> Result<Value, Report> {
+    pub(super) async fn merge(&self, place: &Location, patch: &Value) -> Result<Value, Report> {
         let content = ("application/merge-patch+json", Bytes::from(patch.to_string()));
         let changed = self.ask(place, Verb::Patch, Vec::new(), Some(content)).await;
         changed.map_err(|it| failed(place, it))
     }
 
     /// Deletes an object. Returns whether it existed.
-    pub(super) async fn delete(&self, place: &Place) -> Result<bool, Report> {
+    pub(super) async fn delete(&self, place: &Location) -> Result<bool, Report> {
         // Not as a body: servers ignore the dry run of the query if there is one.
         let query = vec![("propagationPolicy", "Background".to_owned())];
         match self.ask(place, Verb::Delete, query, None).await {
@@ -145,7 +145,7 @@ impl Api {
         (api_version, kind): (&str, &str),
         namespace: &str,
         labels: &str,
-    ) -> Result<Vec<(Place, Value)>, Report> {
+    ) -> Result<Vec<(Location, Value)>, Report> {
         let example = json!({
             "apiVersion": api_version, "kind": kind, "metadata": { "namespace": namespace },
         });
@@ -159,14 +159,14 @@ impl Api {
         let items = items.map(std::mem::take).unwrap_or_default().into_iter();
         let place = |it: &Value| {
             let name = it.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            Place { name: name.to_owned(), ..all.clone() }
+            Location { name: name.to_owned(), ..all.clone() }
         };
         Ok(items.map(|it| (place(&it), it)).collect())
     }
 
     async fn ask(
         &self,
-        place: &Place,
+        place: &Location,
         verb: Verb,
         mut query: Vec<(&'static str, String)>,
         content: Option<(&'static str, Bytes)>,
@@ -203,7 +203,7 @@ fn same(before: &Value, after: &Value) -> bool {
     bare(before) == bare(after)
 }
 
-fn failed(place: &Place, error: ApiError) -> Report {
+fn failed(place: &Location, error: ApiError) -> Report {
     let Report { message, hint, .. } = report(error);
     let failed = Report::failure(format!("{}: {message}", place.shown()));
     match hint {

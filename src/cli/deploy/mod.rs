@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::{
-    api::{Api, Change, Place},
+    api::{Api, Change, Location},
     args::{DeployArgs, RolloutArgs, UndeployArgs},
     release::Held,
     rollout::Rollout,
@@ -40,7 +40,7 @@ struct Installation<'a> {
     namespace: &'a str,
     limit: Duration,
     /// In the order in which they are applied.
-    objects: Vec<(Place, Value)>,
+    objects: Vec<(Location, Value)>,
 }
 
 /// `kopf deploy`
@@ -135,7 +135,7 @@ impl<'a> Installation<'a> {
     }
 
     /// Returns the objects with the labels of the operator that are not in its manifests.
-    async fn left_over(&self) -> Result<Vec<Place>, Report> {
+    async fn left_over(&self) -> Result<Vec<Location>, Report> {
         let mut left = Vec::new();
         for kind in VARYING {
             let found = self.api.list(kind, self.namespace, &self.labels()).await?;
@@ -172,7 +172,7 @@ impl<'a> Installation<'a> {
         Ok(())
     }
 
-    async fn delete(&self, place: &Place, is_dry: bool) -> Result<(), Report> {
+    async fn delete(&self, place: &Location, is_dry: bool) -> Result<(), Report> {
         if self.api.delete(place).await? {
             let would = if is_dry { "would be " } else { "" };
             print(&format!("{} {would}deleted\n", place.shown()));
@@ -180,12 +180,12 @@ impl<'a> Installation<'a> {
         Ok(())
     }
 
-    fn deployment(&self) -> Option<&Place> {
+    fn deployment(&self) -> Option<&Location> {
         let mut objects = self.objects.iter();
         objects.find(|(_, object)| object["kind"] == "Deployment").map(|(place, _)| place)
     }
 
-    fn rollout<'b>(&'b self, place: &'b Place, labels: &'b str) -> Rollout<'b> {
+    fn rollout<'b>(&'b self, place: &'b Location, labels: &'b str) -> Rollout<'b> {
         Rollout { api: &self.api, place, namespace: self.namespace, labels, limit: self.limit }
     }
 

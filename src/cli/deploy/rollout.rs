@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::api::{Api, Place};
+use super::api::{Api, Location};
 use crate::cli::report::Report;
 
 /// The pause between two looks at the pods.
@@ -16,7 +16,7 @@ const POD: (&str, &str) = ("v1", "Pod");
 pub(super) struct Rollout<'a> {
     pub(super) api: &'a Api,
     /// The Deployment.
-    pub(super) place: &'a Place,
+    pub(super) place: &'a Location,
     pub(super) namespace: &'a str,
     /// The labels of the pods.
     pub(super) labels: &'a str,

@@ -125,7 +125,7 @@ impl Api {
     }
 
     /// Returns the place of the object of a document, and its name as shown.
-    async fn locate(&self, document: &Document) -> Result<(Place, String), Error> {
+    async fn locate(&self, document: &Document) -> Result<(Location, String), Error> {
         let object = &document.object;
         let (kind, api_version) = (text(object, "/kind"), text(object, "/apiVersion"));
         let root = if api_version.contains('/') { "apis" } else { "api" };
@@ -155,7 +155,7 @@ impl Api {
         );
         let group = api_version.rsplit_once('/').map(|(group, _)| format!(".{group}"));
         let shown = format!("{}{}/{name}", kind.to_lowercase(), group.unwrap_or_default());
-        Ok((Place { url, namespace }, shown))
+        Ok((Location { url, namespace }, shown))
     }
 
     async fn send(&self, method: Method, url: &str, content: Option<(&str, String)>) -> Answer {
@@ -185,13 +185,13 @@ impl Api {
 }
 
 /// The place of an object on the server.
-struct Place {
+struct Location {
     url: String,
     /// `None`: cluster-scoped.
     namespace: Option<String>,
 }
 
-impl Place {
+impl Location {
     /// Makes the metadata fit this place.
     fn enter(&self, meta: &mut Map<String, Value>) {
         meta.retain(|key, _| !SERVER_FIELDS.contains(&key.as_str()));

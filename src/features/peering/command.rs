@@ -6,7 +6,7 @@ use super::TARGET;
 use crate::logic::{
     discovery::namespaces::NamespacePattern,
     object::{Object, resource::Resource},
-    replicas::peering::{self, Peer, Place, Record},
+    replicas::peering::{self, Peer, PeeringScope, Record},
 };
 use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,
@@ -165,7 +165,7 @@ impl Command {
         Ok(Some(names.map(Arc::from).collect()))
     }
 
-    async fn visit(&self, place: &Place) -> Result<Outcome, ApiError> {
+    async fn visit(&self, place: &PeeringScope) -> Result<Outcome, ApiError> {
         let (resource, namespace) = place;
         let namespace = namespace.as_deref();
         let now = self.clock.now();
@@ -194,7 +194,7 @@ impl Command {
         Ok(if patched.is_some() { Outcome::Written } else { Outcome::Missing })
     }
 
-    fn log_success(&self, kind: &str, place: &Place) {
+    fn log_success(&self, kind: &str, place: &PeeringScope) {
         let (name, identity, place) = (&self.name, &self.identity, whereabouts(place));
         tracing::debug!(target: TARGET, "Keep-alive in '{name}' {place}: ok.");
         let text = if let Some(Record { priority, lifetime, .. }) = &self.record {
@@ -209,7 +209,7 @@ impl Command {
         tracing::info!(target: TARGET, "{text}");
     }
 
-    fn log_nothing(&self, kind: &str, place: &Place, peers: &[Peer]) {
+    fn log_nothing(&self, kind: &str, place: &PeeringScope, peers: &[Peer]) {
         let texts: Vec<_> = peers.iter().map(ToString::to_string).collect();
         tracing::warn!(
             target: TARGET,
@@ -231,7 +231,7 @@ fn absent(answer: Result<Object, ApiError>) -> Result<Option<Object>, ApiError> 
 }
 
 /// Returns the namespace, and the API version if the group is the old one.
-fn whereabouts((resource, namespace): &Place) -> String {
+fn whereabouts((resource, namespace): &PeeringScope) -> String {
     let place = place(namespace.as_deref());
     if resource.group == peering::GROUPS[0] {
         place

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use tokio::sync::watch;
 
 use crate::features::leadership::Leadership;
-use crate::logic::replicas::peering::{self, Place};
+use crate::logic::replicas::peering::{self, PeeringScope};
 use crate::ports::{Clock, Cluster, Pauses};
 use crate::settings::Settings;
 use crate::telemetry::Health;
@@ -33,11 +33,11 @@ pub struct Common {
 }
 
 /// The peering objects that were read.
-pub(super) type ReadPlaces = Arc<watch::Sender<BTreeSet<Place>>>;
+pub(super) type ReadPlaces = Arc<watch::Sender<BTreeSet<PeeringScope>>>;
 
 impl Common {
     /// Returns the name of a peering object's blocker.
-    pub(super) fn blocker(&self, (resource, namespace): &Place) -> String {
+    pub(super) fn blocker(&self, (resource, namespace): &PeeringScope) -> String {
         peering::blocker(&self.settings.peering.name, &resource.group, namespace.as_deref())
     }
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::logic::{
     handlers::outcome::LogLevel,
     object::{Object, reason::EventType},
-    replicas::peering::{self, KnownPeers, OwnState, Place},
+    replicas::peering::{self, KnownPeers, OwnState, PeeringScope},
 };
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, until};
 use crate::telemetry::HealthState;
@@ -34,7 +34,7 @@ const PATIENCE_PARTS: u32 = 4;
 /// One peering object and its peers.
 pub(super) struct Member {
     common: Common,
-    place: Place,
+    place: PeeringScope,
     blocker: String,
     /// The records as last seen. Their moments count from `start`.
     known: KnownPeers,
@@ -60,7 +60,7 @@ pub(super) struct Member {
 
 impl Member {
     /// Creates a member that knows no peers yet.
-    pub(super) fn new(common: Common, place: Place, read_places: ReadPlaces) -> Self {
+    pub(super) fn new(common: Common, place: PeeringScope, read_places: ReadPlaces) -> Self {
         Member {
             blocker: common.blocker(&place),
             common,

@@ -25,7 +25,7 @@ pub use self::command::{Command, Problem};
 pub use self::common::Common;
 use self::common::{ReadPlaces, TARGET};
 use self::member::Member;
-use crate::logic::replicas::peering::{self, Place};
+use crate::logic::replicas::peering::{self, PeeringScope};
 use crate::telemetry::HealthState;
 
 /// Maximum time that the start waits for the first read. A slow cluster must not delay the work for longer.
@@ -37,14 +37,14 @@ const RESTART_PAUSE: Duration = Duration::from_secs(5);
 /// Sets the peering objects, on the side of the reactor.
 pub struct PeeringTargets {
     common: Common,
-    places: watch::Sender<BTreeSet<Place>>,
+    places: watch::Sender<BTreeSet<PeeringScope>>,
     read_places: ReadPlaces,
 }
 
 /// Follows the peering objects.
 pub struct Peering {
     common: Common,
-    places: watch::Receiver<BTreeSet<Place>>,
+    places: watch::Receiver<BTreeSet<PeeringScope>>,
     read_places: ReadPlaces,
 }
 
@@ -64,7 +64,7 @@ impl PeeringTargets {
     /// Follows these peering objects from now on. `is_known` tells whether the cluster has peering resources at all.
     ///
     /// A mandatory peering pauses the operator from this moment on, before any stream can start.
-    pub fn set(&self, places: BTreeSet<Place>, is_known: bool) {
+    pub fn set(&self, places: BTreeSet<PeeringScope>, is_known: bool) {
         let Common { settings, pauses, .. } = &self.common;
         if settings.peering.mandatory {
             let is_missing = !is_known;
@@ -103,8 +103,8 @@ impl PeeringTargets {
 impl Peering {
     /// Follows the peering objects until told to stop; then leaves all of them.
     pub async fn run(mut self, stop: CancellationToken) {
-        let mut running: BTreeMap<Place, CancellationToken> = BTreeMap::new();
-        let mut members: JoinSet<Place> = JoinSet::new();
+        let mut running: BTreeMap<PeeringScope, CancellationToken> = BTreeMap::new();
+        let mut members: JoinSet<PeeringScope> = JoinSet::new();
         loop {
             let wanted = self.places.borrow_and_update().clone();
             for (place, end) in &running {
@@ -143,10 +143,10 @@ impl Peering {
 /// objects.
 async fn follow(
     common: Common,
-    place: Place,
+    place: PeeringScope,
     read_places: ReadPlaces,
     end: CancellationToken,
-) -> Place {
+) -> PeeringScope {
     loop {
         let member = Member::new(common.clone(), place.clone(), Arc::clone(&read_places));
         let Err(_panic) = AssertUnwindSafe(member.run(end.clone())).catch_unwind().await else {

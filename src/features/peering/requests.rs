@@ -8,7 +8,7 @@ use tokio::time;
 use super::Common;
 use crate::logic::{
     object::Object,
-    replicas::peering::{self, Place, Record},
+    replicas::peering::{self, PeeringScope, Record},
 };
 use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 
@@ -35,7 +35,12 @@ pub(super) struct Reply {
 }
 
 /// Starts a request.
-pub(super) fn begin(common: &Common, place: &Place, purpose: Purpose, limit: Duration) -> Request {
+pub(super) fn begin(
+    common: &Common,
+    place: &PeeringScope,
+    purpose: Purpose,
+    limit: Duration,
+) -> Request {
     let (common, place) = (common.clone(), place.clone());
     Box::pin(async move {
         let answer = time::timeout(limit, send(&common, &place, &purpose)).await.ok();
@@ -43,7 +48,11 @@ pub(super) fn begin(common: &Common, place: &Place, purpose: Purpose, limit: Dur
     })
 }
 
-async fn send(common: &Common, place: &Place, purpose: &Purpose) -> Result<Object, ApiError> {
+async fn send(
+    common: &Common,
+    place: &PeeringScope,
+    purpose: &Purpose,
+) -> Result<Object, ApiError> {
     let settings = &common.settings.peering;
     match purpose {
         Purpose::Announce => {
@@ -64,7 +73,7 @@ async fn send(common: &Common, place: &Place, purpose: &Purpose) -> Result<Objec
     }
 }
 
-async fn patch(common: &Common, place: &Place, payload: &Value) -> Result<Object, ApiError> {
+async fn patch(common: &Common, place: &PeeringScope, payload: &Value) -> Result<Object, ApiError> {
     let (resource, namespace) = place;
     let request = PatchRequest {
         resource,

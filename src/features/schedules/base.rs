@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::call::{Memo, Scripts};
-use crate::logic::schedules::slots::Place;
+use crate::logic::schedules::slots::LeaseRef;
 use crate::ports::{Clock, Cluster, Leadership, Pauses};
 use crate::settings::Settings;
 
@@ -17,7 +17,7 @@ pub struct Base {
     /// The cluster with the Lease.
     pub cluster: Arc<dyn Cluster>,
     /// The address of the Lease.
-    pub place: Place,
+    pub place: LeaseRef,
     /// The scripts with the functions.
     pub scripts: Arc<dyn Scripts>,
     /// The clock of cron expressions, and for the times in the Lease.

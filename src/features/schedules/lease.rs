@@ -11,7 +11,7 @@ use super::base::Base;
 use crate::logic::{
     object::resource::Resource,
     replicas::leadership::leases,
-    schedules::slots::{self, Place, Slot, Slots},
+    schedules::slots::{self, LeaseRef, Slot, Slots},
 };
 use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject};
 
@@ -26,7 +26,7 @@ pub(super) struct Lease(Arc<Inner>);
 
 struct Inner {
     cluster: Arc<dyn Cluster>,
-    place: Place,
+    place: LeaseRef,
     resource: Resource,
     clock: Clock,
     /// The schedules of one process write one after another.

@@ -10,37 +10,37 @@ pub(super) const MANAGED_FIELDS: &str = "managedFields";
 
 /// Reads an object as a tree, including nulls.
 pub(super) fn whole<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
-    Tree::<true>(Place::Object).deserialize(object)
+    Tree::<true>(Position::Object).deserialize(object)
 }
 
 /// Reads an object as a tree without fields that are null.
 pub(in crate::logic) fn without_nulls<'de, D: Deserializer<'de>>(
     object: D,
 ) -> Result<Value, D::Error> {
-    Tree::<false>(Place::Object).deserialize(object)
+    Tree::<false>(Position::Object).deserialize(object)
 }
 
 /// The position in an object while its tree is built.
 #[derive(Clone, Copy)]
-enum Place {
+enum Position {
     Object,
     Metadata,
     Inside,
 }
 
-impl Place {
+impl Position {
     /// Returns the position below a key; `None` if its value is left out.
     fn below(self, key: &str) -> Option<Self> {
         match self {
-            Place::Object if key == "metadata" => Some(Place::Metadata),
-            Place::Metadata if key == MANAGED_FIELDS => None,
-            Place::Object | Place::Metadata | Place::Inside => Some(Place::Inside),
+            Position::Object if key == "metadata" => Some(Position::Metadata),
+            Position::Metadata if key == MANAGED_FIELDS => None,
+            Position::Object | Position::Metadata | Position::Inside => Some(Position::Inside),
         }
     }
 }
 
 /// Builds one value of the tree. The parameter is resolved at compile time, because every object is read here.
-struct Tree<const WITH_NULLS: bool>(Place);
+struct Tree<const WITH_NULLS: bool>(Position);
 
 impl<'de, const WITH_NULLS: bool> DeserializeSeed<'de> for Tree<WITH_NULLS> {
     type Value = Value;
@@ -87,7 +87,7 @@ impl<'de, const WITH_NULLS: bool> Visitor<'de> for Tree<WITH_NULLS> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = list.next_element_seed(Self(Place::Inside))? {
+        while let Some(item) = list.next_element_seed(Self(Position::Inside))? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -102,7 +102,7 @@ impl<'de, const WITH_NULLS: bool> Visitor<'de> for Tree<WITH_NULLS> {
                     continue;
                 }
                 // Nothing below needs a check: the fastest path.
-                Some(Place::Inside) if WITH_NULLS => map.next_value()?,
+                Some(Position::Inside) if WITH_NULLS => map.next_value()?,
                 Some(place) => map.next_value_seed(Self(place))?,
             };
             if WITH_NULLS || !value.is_null() {

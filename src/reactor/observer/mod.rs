@@ -191,7 +191,7 @@ impl<'a> Observer<'a> {
     }
 
     /// Returns the peering objects of other operators, and whether the cluster has the resources for them at all.
-    pub(super) fn peerings(&mut self) -> (BTreeSet<peering::Place>, bool) {
+    pub(super) fn peerings(&mut self) -> (BTreeSet<peering::PeeringScope>, bool) {
         let known = self.resources.known();
         let mut clusterwide = self.view.settings.peering.clusterwide;
         if !clusterwide && self.namespaces.is_none() {

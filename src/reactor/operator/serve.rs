@@ -17,7 +17,7 @@ use crate::features::{
 };
 use crate::logic::{
     background::stopping::StopReason, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
-    schedules::slots::Place,
+    schedules::slots::LeaseRef,
 };
 use crate::ports::{ApiError, Cluster, Pauses, Rejection, WebhookServer};
 use crate::reactor::{
@@ -255,7 +255,7 @@ impl Serve<'_> {
         let (operator, settings) = (self.operator, &self.settings.leadership);
         let cluster = Arc::clone(shared.cluster);
         let namespace = settings.namespace.as_deref().unwrap_or(cluster.default_namespace());
-        let place = Place::new(namespace, &settings.name, &self.identity.process);
+        let place = LeaseRef::new(namespace, &settings.name, &self.identity.process);
         let base = schedules::Base {
             cluster,
             place,

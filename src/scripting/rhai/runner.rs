@@ -276,7 +276,7 @@ impl Runner {
             return Ok(permit);
         }
         self.tell(of);
-        let _place = Place::take(&self.waiting).ok_or(RunError::Busy)?;
+        let _place = QueueSlot::take(&self.waiting).ok_or(RunError::Busy)?;
         // The semaphore is never closed.
         Arc::clone(&of.free).acquire_owned().await.or(Err(RunError::Busy))
     }
@@ -385,16 +385,16 @@ impl Drop for Running {
 }
 
 /// A place in the bounded queue for threads.
-struct Place<'a>(&'a AtomicUsize);
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> QueueSlot<'a> {
     fn take(waiting: &'a AtomicUsize) -> Option<Self> {
-        let place = Place(waiting);
+        let place = QueueSlot(waiting);
         (waiting.fetch_add(1, Ordering::Relaxed) < WAITING_MAX).then_some(place)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -12,7 +12,7 @@ pub use self::{
     contribution::Contribution,
     failures::Failures,
     key::{Key, Owner},
-    table::{Place, Table, Values},
+    table::{Position, Table, Values},
 };
 
 #[cfg(test)]

@@ -16,29 +16,29 @@ pub type Values = Arc<[Arc<Value>]>;
 
 /// A position in the order of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(u64);
+pub struct Position(u64);
 
 /// One index.
 #[derive(Debug, Default)]
 pub struct Table {
     stores: BTreeMap<Key, Store>,
     /// The keys in the order of their insertion.
-    order: BTreeMap<Place, Key>,
+    order: BTreeMap<Position, Key>,
     /// The keys of each object and the positions of its values; sorted by key.
     owners: BTreeMap<Owner, Places>,
     /// The same for objects whose values come from handlers that have changed since.
     retired: BTreeMap<Owner, Places>,
-    last: Place,
+    last: Position,
     /// [`Table::values`], cached until something changes.
     all: OnceLock<Values>,
 }
 
-type Places = Box<[(Key, Place)]>;
+type Places = Box<[(Key, Position)]>;
 
 /// The values under one key.
 #[derive(Debug)]
 struct Store {
-    place: Place,
+    place: Position,
     content: Content,
     /// The content as a list, cached until it changes. Only for more than one value: a list of one is cheap.
     listed: OnceLock<Values>,
@@ -47,8 +47,8 @@ struct Store {
 /// Most keys have one value, and there may be very many keys.
 #[derive(Debug)]
 enum Content {
-    One(Place, Arc<Value>),
-    Many(BTreeMap<Place, Arc<Value>>),
+    One(Position, Arc<Value>),
+    Many(BTreeMap<Position, Arc<Value>>),
 }
 
 impl Table {
@@ -103,7 +103,7 @@ impl Table {
     /// Returns the values that an object has contributed, with their keys.
     pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Arc<Value>)> {
         let places = self.owners.get(owner).or_else(|| self.retired.get(owner));
-        let value = |(key, place): &(Key, Place)| {
+        let value = |(key, place): &(Key, Position)| {
             let value = match &self.stores.get(key)?.content {
                 Content::One(_, value) => value,
                 Content::Many(values) => values.get(place)?,
@@ -123,8 +123,8 @@ impl Table {
     }
 
     /// Returns the first key after a position, and its own position: for iterations that tolerate changes in between.
-    pub fn after(&self, place: Option<Place>) -> Option<(Place, &Key)> {
-        let from = place.map_or(Place::default(), Place::next);
+    pub fn after(&self, place: Option<Position>) -> Option<(Position, &Key)> {
+        let from = place.map_or(Position::default(), Position::next);
         self.order.range(from..).next().map(|(place, key)| (*place, key))
     }
 
@@ -154,12 +154,12 @@ impl Table {
         }
     }
 
-    fn new_place(&mut self) -> Place {
+    fn new_place(&mut self) -> Position {
         self.last = self.last.next();
         self.last
     }
 
-    fn put(&mut self, key: &Key, place: Place, value: Arc<Value>) {
+    fn put(&mut self, key: &Key, place: Position, value: Arc<Value>) {
         if let Some(store) = self.stores.get_mut(key) {
             return store.put(place, value);
         }
@@ -169,7 +169,7 @@ impl Table {
         self.stores.insert(key.clone(), Store { place, content, listed: OnceLock::new() });
     }
 
-    fn remove(&mut self, key: &Key, place: Place) {
+    fn remove(&mut self, key: &Key, place: Position) {
         let Some(store) = self.stores.get_mut(key) else { return };
         if store.remove(place) {
             self.order.remove(&store.place);
@@ -178,9 +178,9 @@ impl Table {
     }
 }
 
-impl Place {
+impl Position {
     fn next(self) -> Self {
-        Place(self.0 + 1)
+        Position(self.0 + 1)
     }
 }
 
@@ -195,7 +195,7 @@ impl Store {
         }
     }
 
-    fn put(&mut self, place: Place, value: Arc<Value>) {
+    fn put(&mut self, place: Position, value: Arc<Value>) {
         self.listed.take();
         match &mut self.content {
             Content::One(present, old) if *present == place => *old = value,
@@ -208,7 +208,7 @@ impl Store {
     }
 
     /// Removes a value. Returns whether none is left.
-    fn remove(&mut self, place: Place) -> bool {
+    fn remove(&mut self, place: Position) -> bool {
         self.listed.take();
         match &mut self.content {
             Content::One(present, _) => *present == place,

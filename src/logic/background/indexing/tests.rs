@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Contribution, Failures, Key, Owner, Place, Table};
+use super::{Contribution, Failures, Key, Owner, Position, Table};
 use crate::logic::{
     handlers::outcome::{Failure, Outcome},
     object::Header,
@@ -19,7 +19,7 @@ fn result(value: Value) -> Contribution {
 }
 
 fn keys(table: &Table) -> Vec<Value> {
-    let next = |place: Option<Place>| table.after(place);
+    let next = |place: Option<Position>| table.after(place);
     let mut keys = Vec::new();
     let mut found = next(None);
     while let Some((place, key)) = found {

@@ -21,7 +21,7 @@ use crate::logic::handlers::progress;
 pub use identity::{Identity, Moment, Surroundings, aliases, user};
 pub use known::KnownPeers;
 pub use peer::Peer;
-pub use places::{GROUPS, Place, is_peering, kind, places, plural, resources};
+pub use places::{GROUPS, PeeringScope, is_peering, kind, places, plural, resources};
 pub use verdict::{OwnState, Verdict, judge};
 
 /// The bounds of the random margin, in seconds: a record is renewed this long before it expires.

@@ -10,7 +10,7 @@ pub const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
 const VERSION: &str = "v1";
 
 /// A resource, and the namespace of its object; `None`: cluster-wide.
-pub type Place = (Resource, Option<Arc<str>>);
+pub type PeeringScope = (Resource, Option<Arc<str>>);
 
 /// Returns the kind of peering objects: cluster-wide, or of single namespaces.
 pub fn kind(clusterwide: bool) -> &'static str {
@@ -43,7 +43,7 @@ pub fn places(
     known: &[Resource],
     clusterwide: bool,
     namespaces: Option<&BTreeSet<Arc<str>>>,
-) -> BTreeSet<Place> {
+) -> BTreeSet<PeeringScope> {
     let mut places = BTreeSet::new();
     for resource in resources(known, clusterwide) {
         if resource.namespaced {

@@ -38,7 +38,7 @@ pub type Slots = BTreeMap<String, Slot>;
 
 /// The address of the Lease, and its writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LeaseRef {
     /// The namespace of the Lease.
     pub namespace: String,
     /// Its name.
@@ -47,10 +47,10 @@ pub struct Place {
     pub identity: String,
 }
 
-impl Place {
+impl LeaseRef {
     /// Returns the place in this namespace, next to the Lease of the leader election with this name.
     pub fn new(namespace: &str, election: &str, identity: &str) -> Self {
-        Place {
+        LeaseRef {
             namespace: namespace.to_owned(),
             name: format!("{election}-schedules"),
             identity: identity.to_owned(),

@@ -9,7 +9,7 @@ fn slot(minute: i64, by: &str) -> Slot {
 
 #[test]
 fn slots_are_read_as_they_were_written_and_foreign_fields_stay() {
-    let place = Place::new("ops", "kopf", "a");
+    let place = LeaseRef::new("ops", "kopf", "a");
     let mut slots = Slots::new();
     store(&mut slots, "x", slot(1, "a"), &BTreeSet::new());
     let lease = place.lease(None, &slots, Timestamp::UNIX_EPOCH);

@@ -12,7 +12,7 @@ use regex_automata::{
 
 use super::{
     pattern::{Pattern, Stepwise},
-    threads::{self, Groups, Place},
+    threads::{self, Groups, Haystack},
 };
 use crate::scripting::functions::{outcome::Failure, pace};
 
@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
         let work = found.len().saturating_mul(*size).saturating_mul(groups);
         if work > GROUPS_AT_ONCE {
             let nfa = &self.pattern.stepwise()?.nfa;
-            let place = Place { text: self.text.as_bytes(), span: found, is_anchored: true };
+            let place = Haystack { text: self.text.as_bytes(), span: found, is_anchored: true };
             return Ok(threads::search(nfa, place, true)?.unwrap_or_default());
         }
         let mut caught = whole.create_captures();
@@ -147,7 +147,7 @@ impl<'a> Steps<'a> {
     }
 
     fn find_slowly(&self, input: &Input<'_>) -> Result<Option<Span>, Failure> {
-        let place = Place { text: input.haystack(), span: input.get_span(), is_anchored: false };
+        let place = Haystack { text: input.haystack(), span: input.get_span(), is_anchored: false };
         let found = threads::search(&self.stepwise.nfa, place, false)?;
         Ok(found.and_then(|it| it.first().copied().flatten()))
     }

@@ -6,7 +6,7 @@ use regex_automata::Span;
 use super::{
     pattern::{Pattern, Patterns},
     search::Search,
-    threads::{self, Place},
+    threads::{self, Haystack},
 };
 
 /// Patterns with everything that makes a difference: greed, preferences, borders, empty finds, groups that catch nothing.
@@ -56,7 +56,7 @@ fn slow(patterns: &Patterns, pattern: &str, text: &str) -> Vec<Vec<Option<(usize
     let mut search = Search::step_by_step(&pattern, text).unwrap();
     let mut all = Vec::new();
     while let Some(found) = search.next().unwrap() {
-        let place = Place { text: text.as_bytes(), span: found, is_anchored: true };
+        let place = Haystack { text: text.as_bytes(), span: found, is_anchored: true };
         let nfa = &pattern.stepwise().unwrap().nfa;
         let groups = threads::search(nfa, place, true).unwrap().unwrap();
         all.push(groups.into_iter().map(pair).collect());
@@ -92,7 +92,7 @@ fn without_automata_the_same_place_is_found() {
         let nfa = &Pattern::stepwise(&compiled).unwrap().nfa;
         for text in TEXTS {
             let span = Span::from(0..text.len());
-            let place = Place { text: text.as_bytes(), span, is_anchored: false };
+            let place = Haystack { text: text.as_bytes(), span, is_anchored: false };
             let found = threads::search(nfa, place, false).unwrap();
             let found = found.and_then(|it| pair(it[0]));
             let expected = regex.find(text).map(|it| (it.start(), it.end()));

@@ -24,7 +24,7 @@ pub(super) type Groups = Vec<Option<Span>>;
 
 /// What is searched.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Haystack<'a> {
     pub(super) text: &'a [u8],
     pub(super) span: Span,
     /// Whether it has to begin where the span does.
@@ -42,7 +42,7 @@ struct Ways {
 
 struct Machine<'a> {
     nfa: &'a NFA,
-    place: Place<'a>,
+    place: Haystack<'a>,
     /// Numbers of one way.
     width: usize,
     work: usize,
@@ -58,7 +58,7 @@ enum Frame {
 /// Finds the pattern; without its groups unless they are wanted.
 pub(super) fn search(
     nfa: &NFA,
-    place: Place<'_>,
+    place: Haystack<'_>,
     with_groups: bool,
 ) -> Result<Option<Groups>, Failure> {
     let states = nfa.states().len();
@@ -92,7 +92,7 @@ impl Machine<'_> {
         mut here: &'w mut Ways,
         mut next: &'w mut Ways,
     ) -> Result<Option<Vec<usize>>, Failure> {
-        let Place { text, span, is_anchored } = self.place;
+        let Haystack { text, span, is_anchored } = self.place;
         let mut found = None;
         for at in span.start..=span.end {
             let may_begin = found.is_none() && (at == span.start || !is_anchored);

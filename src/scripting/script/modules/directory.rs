@@ -22,12 +22,12 @@ pub(super) struct Directory {
     /// As the user named it.
     named: PathBuf,
     /// How it was when the loading began; `None` when the script is loaded, or if there was no directory.
-    pinned: Mutex<Option<Place>>,
+    pinned: Mutex<Option<ResolvedDirectory>>,
 }
 
 /// A directory without symlinks.
 #[derive(Clone, Debug)]
-struct Place {
+struct ResolvedDirectory {
     real: PathBuf,
     /// What `..data` leads to, if it is a mounted volume.
     data: Option<PathBuf>,
@@ -54,7 +54,7 @@ impl Directory {
             Some(_) | None => PathBuf::from("."),
         };
         // What is wrong with it is told when a module is asked for.
-        let pinned = Mutex::new(Place::of(&named).ok());
+        let pinned = Mutex::new(ResolvedDirectory::of(&named).ok());
         Directory { named, pinned }
     }
 
@@ -70,7 +70,7 @@ impl Directory {
 
     pub(super) fn read(&self, file: &Path) -> Result<Found, Failed> {
         let pinned = self.pinned.lock().clone();
-        let place = pinned.map_or_else(|| Place::of(&self.named), Ok)?;
+        let place = pinned.map_or_else(|| ResolvedDirectory::of(&self.named), Ok)?;
         let real = place.find(file)?;
         let kind = fs::metadata(&real)?;
         if !kind.is_file() {
@@ -87,11 +87,11 @@ impl Directory {
     }
 }
 
-impl Place {
+impl ResolvedDirectory {
     fn of(named: &Path) -> std::io::Result<Self> {
         let real = named.canonicalize()?;
         let data = real.join(DATA).canonicalize().ok().filter(|it| it.starts_with(&real));
-        Ok(Place { real, data })
+        Ok(ResolvedDirectory { real, data })
     }
 
     /// The file behind a module, which is in this directory.
