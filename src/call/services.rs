@@ -1,6 +1,6 @@
 //! The services that an operator offers to every call of its scripts.
 
-use crate::call::{EventQueue, Indexes, Locks, Reconcilers};
+use crate::call::{EventQueue, Indexes, Locks, Notices, Reconcilers};
 use crate::ports::{Clock, Kube, Leadership};
 use crate::telemetry::Failures;
 
@@ -23,4 +23,6 @@ pub struct CallServices {
     pub reconcilers: Reconcilers,
     /// The handlers of objects that fail.
     pub failures: Failures,
+    /// What was warned of once.
+    pub notices: Notices,
 }

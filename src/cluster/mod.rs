@@ -113,7 +113,9 @@ impl KubeCluster {
         let settings = self.transport.settings();
         let mut networking = Cow::Borrowed(&settings.networking);
         if let Some(backoffs) = backoffs {
-            networking.to_mut().error_backoffs = backoffs.to_vec();
+            let networking = networking.to_mut();
+            networking.error_backoffs = backoffs.to_vec();
+            networking.repeat_last_backoff = false;
         }
         let body = self.transport.fetch_unless(&request, &networking, interrupt).await?;
         Object::parse(body)

@@ -66,7 +66,8 @@ pub(super) fn judge(
         // A problem of the configuration.
         | Failure::Untrusted(_) | Failure::Unsendable(_) => false,
     };
-    match (worth, networking.error_backoffs.get(attempt)) {
+    let last = || networking.error_backoffs.last().filter(|_| networking.repeat_last_backoff);
+    match (worth, networking.error_backoffs.get(attempt).or_else(last)) {
         (false, _) => Verdict::Final,
         (true, None) => Verdict::Exhausted,
         (true, Some(own)) => {

@@ -456,15 +456,20 @@ struct Accepted {
 struct AttemptLog<'a> {
     request: &'a Request<'a>,
     server: &'a str,
-    /// Maximum number of attempts.
-    attempts: usize,
+    /// Maximum number of attempts, as the log shows it.
+    attempts: String,
     /// The number of the current one, from zero.
     attempt: usize,
 }
 
 impl<'a> AttemptLog<'a> {
     fn new(request: &'a Request<'a>, networking: &Networking, server: &'a str) -> Self {
-        let attempts = networking.error_backoffs.len().saturating_add(1);
+        let pauses = networking.error_backoffs.len();
+        let attempts = if networking.repeat_last_backoff && pauses > 0 {
+            "unlimited".to_owned()
+        } else {
+            pauses.saturating_add(1).to_string()
+        };
         AttemptLog { request, server, attempts, attempt: 0 }
     }
 
@@ -478,21 +483,21 @@ impl<'a> AttemptLog<'a> {
 
     fn announce(&self) {
         if self.attempt > 0 {
-            let attempts = self.attempts;
+            let attempts = &self.attempts;
             debug!(target: TARGET, "Request attempt #{}/{attempts}: {}", self.number(), self.label());
         }
     }
 
     fn succeed(&self) {
         if self.attempt > 0 {
-            let attempts = self.attempts;
+            let attempts = &self.attempts;
             debug!(target: TARGET, "Request attempt #{}/{attempts} succeeded: {}", self.number(), self.label());
         }
     }
 
     /// Kopf's line, and ours: at debug level in an outage, which `outage.rs` reports once for all requests.
     fn failed(&self, end: &str, next: &str, failure: &Failure) {
-        let (number, attempts, label) = (self.number(), self.attempts, self.label());
+        let (number, attempts, label) = (self.number(), &self.attempts, self.label());
         let is_outage = matches!(failure, Failure::Unreachable(_));
         let level: u64 = if is_outage { 10 } else { 30 };
         let text = format!("{label} failed (attempt {number} of {attempts}), {next}: {failure}");

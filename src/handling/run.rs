@@ -12,6 +12,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::time;
 
 use super::failing::{Conclusion, Reporter};
@@ -19,8 +20,8 @@ use crate::call::{Attempt, CallServices, Cause, Children, Invocation, Logger, Me
 use crate::logic::{
     change::undecided,
     handlers::{
-        handler::Handler,
-        outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
+        handler::{Handler, Kind},
+        outcome::{self, Effort, Ended, LogLevel, LogLine, Outcome, Raised, RaisedKind},
     },
     text::python_text,
 };
@@ -183,12 +184,36 @@ impl Runner<'_> {
             Ended::Raised(raised) => raised.trace_from(&handler.location),
             Ended::Returned(_) | Ended::Keyed(_) => None,
         };
+        if let Ended::Returned(Some(result)) = &ended {
+            self.warn_of_object(handler, result, logger);
+        }
         let effort = Effort { retries: before.retries, runtime };
         let (outcome, line) = outcome::after(handler, ended, effort, self.settings.default_backoff);
         let (ended_as, line, trace) = (&outcome, &line, trace.as_deref());
         let ended = Conclusion { handler, before, outcome: ended_as, line, trace, resource };
         self.reporter().report(ended, logger);
         outcome
+    }
+}
+
+impl Runner<'_> {
+    /// Warns once of a handler whose result is a whole object: it is stored in the status, which is hardly meant.
+    fn warn_of_object(&self, handler: &Handler, result: &Value, logger: &Logger) {
+        use Kind::{Create, Daemon, Delete, Field, Resume, Sub, Timer, Update};
+        let is_stored = matches!(
+            handler.kind,
+            Create | Update | Delete | Resume | Field | Sub | Daemon | Timer
+        );
+        let is_object = result.get("apiVersion").is_some_and(Value::is_string)
+            && result.get("kind").is_some_and(Value::is_string)
+            && result.pointer("/metadata/uid").is_some_and(Value::is_string);
+        if is_stored && is_object && self.services.notices.is_first(&handler.id) {
+            let id = &handler.id;
+            let line = format!(
+                "Handler '{id}' returned a whole object, which is stored in the status: return only what you need, or end the function with `()` in Rhai."
+            );
+            logger.log(LogLevel::Warning, &line);
+        }
     }
 }
 

@@ -231,6 +231,8 @@ pub struct Networking {
     pub connect_timeout: Option<Duration>,
     /// Pauses between the attempts of one request: N pauses make N + 1 attempts.
     pub error_backoffs: Vec<Duration>,
+    /// Never give up: the last pause is repeated.
+    pub repeat_last_backoff: bool,
     /// Follow `Retry-After` even if it is shorter than our own pause.
     pub enforce_retry_after: bool,
     /// Use the proxies of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
@@ -430,6 +432,7 @@ impl Default for Networking {
             request_timeout: REQUEST_TIMEOUT,
             connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
+            repeat_last_backoff: false,
             enforce_retry_after: false,
             trust_env: false,
         }

@@ -322,6 +322,10 @@ pub const TABLE: &[Setting] = &[
         "Pauses between attempts of a request that fails because of the network, the server (5xx), its load (429) or permissions (403). A single number is a list with one item; an empty list: no retries. A request that must not be executed twice, such as a POST, is retried only if the server has certainly not received it: no connection, or 429 or 503 with `Retry-After`."
     ),
     setting!(
+        networking.repeat_last_backoff,
+        "Never give up because of such failures: repeat the last pause of `error_backoffs`. The timeouts of handlers still apply."
+    ),
+    setting!(
         networking.enforce_retry_after,
         "Use the server's `Retry-After` even if the own pause is longer. Pauses are limited to 60 s."
     ),

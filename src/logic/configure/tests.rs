@@ -52,7 +52,7 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
         admission: server managed service secret
         execution: default_backoff max_workers retry_log_level
         background: cancellation_polling instant_exit_timeout instant_exit_zero_time_cycles
-        networking: request_timeout connect_timeout error_backoffs enforce_retry_after trust_env
+        networking: request_timeout connect_timeout error_backoffs repeat_last_backoff enforce_retry_after trust_env
         persistence: finalizer progress_storage diffbase_storage consistency_timeout \
             remember_failures plain_secrets sensitive_fields digest_secret";
     // Nor does it limit the resources of handlers.
@@ -366,7 +366,7 @@ fn the_defaults_are_those_of_kopf() {
         "background": {"cancellation_polling": 60, "instant_exit_timeout": 0.1, "instant_exit_zero_time_cycles": 10},
         "networking": {
             "request_timeout": 300, "connect_timeout": null, "error_backoffs": backoffs,
-            "enforce_retry_after": false, "trust_env": false,
+            "repeat_last_backoff": false, "enforce_retry_after": false, "trust_env": false,
         },
     });
     let settings = Settings::default();

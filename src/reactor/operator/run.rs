@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{poster::Poster, probing::Probing, replicas::Replicas, serve::Serve};
 use crate::call::{
-    CallServices, Current, EventQueue, Indexes, LiveGeneration, Locks, Memo, Reconcilers,
+    CallServices, Current, EventQueue, Indexes, LiveGeneration, Locks, Memo, Notices, Reconcilers,
 };
 use crate::features::probes::{CountedScripts, Endpoint};
 use crate::handling::{
@@ -107,6 +107,7 @@ impl OperatorContext {
             locks: Locks::default(),
             reconcilers: Reconcilers::default(),
             failures: health.metrics().failures.clone(),
+            notices: Notices::default(),
         };
         let generation =
             Generation { version: Version::FIRST, registry, lifecycle: scripts.lifecycle() };

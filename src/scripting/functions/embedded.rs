@@ -4,7 +4,7 @@
 //! `NAME__FUNCTION`: Rhai finds functions by who runs, so that a function `map` here would take the place of a script's own in its
 //! callbacks.
 
-use super::{LIBRARIES, kube};
+use super::{LIBRARIES, kube, template};
 use crate::scripting::functions::types::{Function, Library};
 
 /// One library in both languages.
@@ -15,7 +15,7 @@ struct Text {
     parts: &'static [Part],
 }
 
-/// What the host does for the scripts of a library, and for nobody else: a stream.
+/// What the host does for the scripts of a library, and for nobody else: a stream, or something at once.
 pub(crate) struct Part {
     /// What it does, with its name in Lua.
     pub(crate) function: Function,
@@ -35,6 +35,15 @@ const TEXTS: &[Text] = &[
         lua: include_str!("../../../stdlib/lists.lua"),
         rhai: include_str!("../../../stdlib/lists.rhai"),
         parts: &[],
+    },
+    Text {
+        name: "template",
+        lua: include_str!("../../../stdlib/template.lua"),
+        rhai: include_str!("../../../stdlib/template.rhai"),
+        parts: &[
+            Part { function: template::RENDERING, rhai: "template__host_render" },
+            Part { function: template::NAMING, rhai: "template__host_name" },
+        ],
     },
 ];
 

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::Call;
+use crate::call::Logger;
 use crate::logic::access::grants::Denied;
+use crate::logic::handlers::outcome::LogLevel;
 use crate::scripting::functions::{
     outcome::Outcome,
     types::{Body, Function, Library, Type, optional, required},
@@ -15,7 +17,7 @@ pub(super) const LIBRARY: Library = Library {
     functions: &[
         Function {
             name: "get",
-            doc: "Returns the value of a variable, or the default if it is not set.",
+            doc: "Returns the value of a variable, or the default if it is not set. A variable that is not granted is an error without a default; with one, the default is returned and a warning names the option.",
             parameters: &[
                 required("name", Type::Name, "The name of the variable."),
                 optional(
@@ -42,7 +44,15 @@ pub(super) const LIBRARY: Library = Library {
 fn get(call: &Call) -> Outcome {
     let name = call.text("name");
     if !call.surroundings.access.allows_env(name) {
-        return Err(Denied::env(name).to_string().into());
+        let denied = Denied::env(name).to_string();
+        if !call.has("default") {
+            return Err(denied.into());
+        }
+        if call.surroundings.notices.is_first(name) {
+            let line = format!("env.get returns its default: {denied}");
+            Logger::of_script().log(LogLevel::Warning, &line);
+        }
+        return Ok(call.value("default").clone().into());
     }
     let value = call.surroundings.environment.get(name);
     Ok(value.map_or_else(|| call.value("default").clone(), |it| it.as_str().into()).into())

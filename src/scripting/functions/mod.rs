@@ -60,6 +60,7 @@ pub(crate) use self::{
     given::{Given, Shape},
     pace::Pace,
     surroundings::Surroundings,
+    template::FILTERS_MAX,
 };
 use types::Library;
 

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{heavy::Heavy, http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns};
+use crate::call::Notices;
 use crate::logic::access::grants::Access;
 use crate::ports::Clock;
-use crate::scripting::Terms;
+use crate::scripting::{Terms, values::files::Files};
 use crate::settings::Sandbox;
 use crate::telemetry::ScriptSeries;
 
@@ -34,11 +35,15 @@ pub(crate) struct Surroundings {
     pub(super) rooms: Rooms,
     /// What computes for long on purpose.
     pub(crate) heavy: Heavy,
+    /// The files next to the script.
+    pub(super) files: Files,
+    /// What the script was warned of.
+    pub(super) notices: Notices,
 }
 
 impl Surroundings {
     /// Of the script that is called so.
-    pub(crate) fn of(terms: &Terms, script: &str) -> Arc<Self> {
+    pub(crate) fn of(terms: &Terms, script: &str, files: Files) -> Arc<Self> {
         Arc::new(Surroundings {
             access: terms.grants.of(script),
             environment: Arc::clone(&terms.environment),
@@ -51,6 +56,8 @@ impl Surroundings {
             loops: Loops::default(),
             rooms: Rooms::default(),
             heavy: Heavy::default(),
+            files,
+            notices: Notices::default(),
         })
     }
 }

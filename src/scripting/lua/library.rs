@@ -107,15 +107,24 @@ impl Workshop {
         chunk.set_environment(self.globals.clone()).call(self.parts(lua, library)?)
     }
 
-    /// What the host does for these: each part opens a stream, `next` gives what went wrong or its next value, and `finish` ends
-    /// it.
+    /// What the host does for these. A part gives what went wrong or its result; one that is a stream opens it, `next` gives its next
+    /// value, and `finish` ends it.
     fn parts(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
         let host = lua.create_table()?;
         for part in embedded::parts(library) {
-            let Body::Streaming(body) = part.function.body else { continue };
-            host.set(part.function.name, streaming(lua, (library, &part.function), body)?)?;
-            host.set("next", self.next(lua)?)?;
-            host.set("finish", lua.create_function(|_, it: AnyUserData| streams::finish(&it))?)?;
+            let named = (library, &part.function);
+            match part.function.body {
+                Body::Immediate(body) => {
+                    host.set(part.function.name, immediate(lua, named, body)?)?;
+                }
+                Body::Streaming(body) => {
+                    host.set(part.function.name, streaming(lua, named, body)?)?;
+                    host.set("next", self.next(lua)?)?;
+                    let finish = lua.create_function(|_, it: AnyUserData| streams::finish(&it))?;
+                    host.set("finish", finish)?;
+                }
+                Body::Waiting(_) | Body::Script => {}
+            }
         }
         Ok(host)
     }

@@ -139,7 +139,11 @@ impl Vm {
             leftovers: RefCell::default(),
             border: Border::of_lua(script.limits.sandbox.memory_limit),
             memos: Arc::clone(&script.memos),
-            surroundings: Surroundings::of(&script.terms, &source.name),
+            surroundings: Surroundings::of(
+                &script.terms,
+                &source.name,
+                source.modules.files_of(&source.name),
+            ),
             pace: Watchdog::pace(watchdog.meter()),
             sources,
         });

@@ -243,11 +243,79 @@ fn missing_operand(operator: &str, operands: &str) -> Option<String> {
     })
 }
 
-/// What to write instead of a word that Rhai keeps for itself, where it stands behind a dot.
+/// Words that Rhai keeps for itself, of which some mean nothing yet.
+const RESERVED: [&str; 63] = [
+    "Fn",
+    "as",
+    "async",
+    "await",
+    "break",
+    "call",
+    "case",
+    "catch",
+    "const",
+    "continue",
+    "curry",
+    "debug",
+    "default",
+    "do",
+    "else",
+    "eval",
+    "exit",
+    "export",
+    "false",
+    "fn",
+    "for",
+    "global",
+    "go",
+    "goto",
+    "if",
+    "import",
+    "in",
+    "is",
+    "is_def_fn",
+    "is_def_var",
+    "is_shared",
+    "let",
+    "loop",
+    "match",
+    "module",
+    "new",
+    "nil",
+    "null",
+    "package",
+    "print",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "shared",
+    "spawn",
+    "static",
+    "super",
+    "switch",
+    "sync",
+    "this",
+    "thread",
+    "throw",
+    "true",
+    "try",
+    "type_of",
+    "until",
+    "use",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];
+
+/// What to write instead of a word that Rhai keeps for itself.
 fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
-    let EvalAltResult::ErrorParsing(ParseErrorType::Reserved(word), _) = cause else { return None };
+    let EvalAltResult::ErrorParsing(problem, _) = cause else { return None };
+    let ParseErrorType::Reserved(word) = problem else { return reserved_name(line) };
     if !line.contains(&format!(".{word}")) {
-        return None;
+        return Some(reserved_as_name(word));
     }
     Some(match word.as_str() {
         "debug" => "in Rhai `debug` is reserved: use `ctx.logger.dbg(…)`".into(),
@@ -256,6 +324,24 @@ fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
         }
         _ => format!("in Rhai `{word}` is reserved: write `[\"{word}\"]` instead of `.{word}`"),
     })
+}
+
+/// The same for the name of a function or a variable, which Rhai misses then without saying why.
+fn reserved_name(line: &str) -> Option<String> {
+    let is_word = |it: char| it.is_alphanumeric() || it == '_';
+    let mut words = line.split(|it| !is_word(it)).filter(|it| !it.is_empty()).peekable();
+    while let Some(word) = words.next() {
+        if matches!(word, "fn" | "let" | "const" | "for")
+            && let Some(name) = words.peek().filter(|it| RESERVED.contains(it))
+        {
+            return Some(reserved_as_name(name));
+        }
+    }
+    None
+}
+
+fn reserved_as_name(word: &str) -> String {
+    format!("in Rhai `{word}` is a reserved word: choose another name")
 }
 
 /// Functions without a name have one that nobody wrote.

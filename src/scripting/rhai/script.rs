@@ -82,7 +82,11 @@ impl Shared {
             name: source.name.as_str().into(),
             functions: Functions::new(id),
             sources: Arc::new(Sources::new(terms.limits.clone())),
-            surroundings: Surroundings::of(terms, &source.name),
+            surroundings: Surroundings::of(
+                terms,
+                &source.name,
+                source.modules.files_of(&source.name),
+            ),
             top_level: TopLevel::default(),
             globals: Mutex::default(),
             assigned: OnceLock::new(),

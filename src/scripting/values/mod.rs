@@ -4,6 +4,7 @@ pub(super) mod account;
 pub(crate) mod conditions;
 pub(super) mod diagnostics;
 pub(super) mod errors;
+pub(crate) mod files;
 pub(super) mod limits;
 pub(super) mod memos;
 pub(super) mod refusal;

@@ -8,6 +8,7 @@ mod children;
 mod course;
 mod embedded;
 mod operators;
+mod ports_templates;
 mod real;
 
 use serde_json::Value;
@@ -256,7 +257,7 @@ fn every_folder_is_played() {
     let folders = std::fs::read_dir(crate::e2e::operator::file("examples")).expect("the examples");
     let folders = folders.flatten().filter(|it| it.path().is_dir());
     let mut folders: Vec<_> = folders.filter_map(|it| it.file_name().into_string().ok()).collect();
-    // These have tests of their own: the operator of docs/migration.md, and those of `tests/it/webhooks/examples.rs` and
+    // These have tests of their own: the operator of docs/migration.md, those of `tests/it/webhooks/examples.rs`, of `ports_templates.rs` and of
     // `tests/it/reconcile`.
     let others =
         ["migration", "17-admission", "policy", "conversion", "ports", "schedules", "reconcile"];

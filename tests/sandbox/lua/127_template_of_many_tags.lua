@@ -2,6 +2,6 @@
 -- limit: cpu
 -- Where the next tag begins is looked for from each.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
-    local text = string.rep("{{a}}", 100000)
+    local text = string.rep("{{a}}", 30000)
     while true do template.render(text, { a = "" }) end
 end)

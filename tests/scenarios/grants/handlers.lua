@@ -10,6 +10,7 @@ function variables(ctx)
         empty = env.get("APP_EMPTY", "default"),
         absent = env.get("APP_ABSENT") == nil,
         default = env.get("APP_ABSENT", "default"),
+        ungranted = env.get("SECRET", "default") .. env.get("SECRET", "default"),
         all = env.all(),
     }
 end

@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use ::base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -21,7 +24,7 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use rustls::{
     ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, pem::PemObject as _},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -29,6 +32,7 @@ use tokio::sync::Semaphore;
 use super::{
     reach::{Reach, check_host},
     request::{Request, web_url},
+    retries::Attempt,
     trouble::{failed, unreached},
 };
 use crate::logic::access::grants::Access;
@@ -64,23 +68,45 @@ impl fmt::Debug for Web {
 
 impl Web {
     /// Connections that trust the public web and these certificates; only those without any are kept.
-    fn channel(&self, access: &Access, ca: Option<&str>) -> Result<Channel, Failure> {
-        if let Some(channel) = self.channel.get().filter(|_| ca.is_none()) {
+    fn channel(&self, access: &Access, trust: &Trust) -> Result<Channel, Failure> {
+        if let Some(channel) = self.channel.get().filter(|_| *trust == Trust::default()) {
             return Ok(channel.clone());
         }
         let reach = Reach(Arc::new(access.clone()));
-        let connector = HttpsConnector::from((reach, tls(ca.unwrap_or_default())?));
+        let connector = HttpsConnector::from((reach, tls(trust)?));
         let mut builder = Client::builder(TokioExecutor::new());
         builder.http1_max_headers(HEADERS_MAX).pool_max_idle_per_host(IDLE_MAX);
         let channel: Channel = builder.build(connector);
-        if ca.is_none() {
+        if *trust == Trust::default() {
             drop(self.channel.set(channel.clone()));
         }
         Ok(channel)
     }
 }
 
-fn tls(ca: &str) -> Result<ClientConfig, Failure> {
+/// Whom a connection trusts, and as whom it presents itself.
+#[derive(Debug, Default, PartialEq)]
+struct Trust {
+    ca: Option<String>,
+    /// A certificate and its key.
+    identity: Option<(String, String)>,
+}
+
+impl Trust {
+    fn of(call: &Call) -> Result<Self, Failure> {
+        let text = |name: &str| call.some_text(name).map(str::to_owned);
+        let identity = match (text("cert"), text("key")) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            (Some(_), None) => return Err("`cert`: it needs its `key`".into()),
+            (None, Some(_)) => return Err("`key`: it needs its `cert`".into()),
+        };
+        Ok(Trust { ca: text("ca"), identity })
+    }
+}
+
+fn tls(trust: &Trust) -> Result<ClientConfig, Failure> {
+    let ca = trust.ca.as_deref().unwrap_or_default();
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     let before = roots.len();
@@ -96,7 +122,17 @@ fn tls(ca: &str) -> Result<ClientConfig, Failure> {
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|it| Failure::Plain(it.to_string()))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let builder = builder.with_root_certificates(roots);
+    let Some((cert, key)) = &trust.identity else { return Ok(builder.with_no_client_auth()) };
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(cert.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|it| format!("`cert`: {it}"))?;
+    if chain.is_empty() {
+        return Err("`cert`: there is no certificate in it".into());
+    }
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|it| format!("`key`: {it}"))?;
+    let config = builder.with_client_auth_cert(chain, key);
+    Ok(config.map_err(|it| format!("`cert` and `key`: {it}"))?)
 }
 
 /// Makes the request of a call. What it takes to make it is computed here, by the call itself.
@@ -104,30 +140,44 @@ pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
     let request = Request::of(&call, method);
     Box::pin(async move {
         let request = request?;
-        let (timeout, url) = (request.timeout, request.url.clone());
-        let exchanged = tokio::time::timeout(timeout, exchange(&call, request)).await;
-        exchanged.unwrap_or_else(|_elapsed| {
-            let seconds = timeout.as_secs_f64();
-            let told = "the option `timeout` allows more";
-            Err(unreached(
-                "Timeout",
-                format!("{url}: no complete response within {seconds} s; {told}"),
-            ))
-        })
+        let mut number = 1;
+        loop {
+            let unsent = AtomicBool::new(false);
+            let outcome = attempt(&call, request.clone(), &unsent).await;
+            let (method, is_unsent) = (&request.method, unsent.into_inner());
+            let ended = Attempt { number, method, outcome: &outcome, is_unsent };
+            let Some(pause) = request.retries.pause(&ended, call.surroundings.clock.now()) else {
+                return outcome;
+            };
+            drop(outcome);
+            tokio::time::sleep(pause).await;
+            number += 1;
+        }
     })
 }
 
-async fn exchange(call: &Call, mut request: Request) -> Outcome {
+/// One attempt of a request. `unsent` tells whether the server has certainly not received it.
+async fn attempt(call: &Call, request: Request, unsent: &AtomicBool) -> Outcome {
+    let (timeout, url) = (request.timeout, request.url.clone());
+    let exchanged = tokio::time::timeout(timeout, exchange(call, request, unsent)).await;
+    exchanged.unwrap_or_else(|_elapsed| {
+        let seconds = timeout.as_secs_f64();
+        let told = "the option `timeout` allows more";
+        Err(unreached("Timeout", format!("{url}: no complete response within {seconds} s; {told}")))
+    })
+}
+
+async fn exchange(call: &Call, mut request: Request, unsent: &AtomicBool) -> Outcome {
     let surroundings = &call.surroundings;
     let turns = surroundings.web.turns.get_or_init(|| Semaphore::new(TOGETHER_MAX));
     let _turn = turns.acquire().await.map_err(|it| Failure::Plain(it.to_string()))?;
     check(&surroundings.access, &request.url)?;
-    let (own, ca) = (Arc::clone(surroundings), call.some_text("ca").map(str::to_owned));
-    let bytes = ca.as_ref().map_or(0, String::len);
-    let channel = aside(bytes, move || own.web.channel(&own.access, ca.as_deref())).await??;
+    let (own, trust) = (Arc::clone(surroundings), Trust::of(call)?);
+    let bytes = trust.ca.as_ref().map_or(0, String::len);
+    let channel = aside(bytes, move || own.web.channel(&own.access, &trust)).await??;
     let mut left = request.redirects;
     loop {
-        let answer = once(&channel, &request).await?;
+        let answer = once(&channel, &request, unsent).await?;
         let Some(next) = target(&answer, &request.url)?.filter(|_| left > 0) else {
             return read(answer, &request).await;
         };
@@ -144,13 +194,20 @@ fn check(access: &Access, url: &Url) -> Result<(), Failure> {
     check_host(access, url.host_str().unwrap_or_default(), port).map_err(Failure::Plain)
 }
 
-async fn once(channel: &Channel, request: &Request) -> Result<Response<Incoming>, Failure> {
+async fn once(
+    channel: &Channel,
+    request: &Request,
+    unsent: &AtomicBool,
+) -> Result<Response<Incoming>, Failure> {
     let Request { method, url, headers, body, .. } = request;
     let mut built = http::Request::new(Full::new(body.clone()));
     *built.method_mut() = method.clone();
     *built.uri_mut() = url.as_str().parse().map_err(|it| Failure::Plain(format!("{url}: {it}")))?;
     *built.headers_mut() = headers.clone();
-    channel.request(built).await.map_err(|it| failed(url, &it))
+    channel.request(built).await.map_err(|it| {
+        unsent.store(it.is_connect(), Ordering::Relaxed);
+        failed(url, &it)
+    })
 }
 
 /// Where an answer sends us.

@@ -4,8 +4,10 @@
 //! is connected to (`reach.rs`). `request.rs` reads the arguments, `exchange.rs` sends and follows.
 
 mod exchange;
+mod parts;
 mod reach;
 mod request;
+mod retries;
 #[cfg(test)]
 mod tests;
 mod trouble;
@@ -72,9 +74,22 @@ const OPTIONS: &[Parameter] = &[
     optional("body", Type::Text, "A string to send unchanged."),
     optional("body_base64", Type::Text, "Bytes to send unchanged, in Base64."),
     optional(
+        "files",
+        Type::Map,
+        "Files to send as multipart/form-data, with the fields of `form`: for each field a string, or `{content, name, type}`, or `content_base64` for bytes.",
+    ),
+    optional("auth", Type::Map, "Basic authentication: `{user, password}`."),
+    optional(
+        "retries",
+        Type::Map,
+        "`{attempts, backoff, on}`: the maximum number of attempts, up to 20; the pause or a list of pauses between them, default: 1 s, doubled each time; the statuses that are retried, default: 429, 502, 503, 504. `Retry-After` of the server replaces the pause; no pause is longer than 60 s. POST and PATCH are retried only if `on` has the status, or if the server has certainly not executed them.",
+    ),
+    optional("cert", Type::Text, "The PEM certificate of the client; needs `key`."),
+    optional("key", Type::Text, "The PEM private key of `cert`."),
+    optional(
         "timeout",
         Type::Duration,
-        "Timeout of the whole request, including redirects; default: 30 s.",
+        "Timeout of the whole request, including redirects; of each attempt with `retries`. Default: 30 s.",
     ),
     optional(
         "redirects",

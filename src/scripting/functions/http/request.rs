@@ -8,12 +8,13 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
     header::{
-        ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRAILER, TRANSFER_ENCODING,
-        UPGRADE, USER_AGENT,
+        ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRAILER,
+        TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
 };
 use serde_json::Value;
 
+use super::{parts, retries::Retries};
 use crate::scripting::{
     functions::{Call, outcome::Failure, url},
     values::text::shown,
@@ -37,6 +38,7 @@ pub(super) struct Request {
     pub(super) timeout: Duration,
     pub(super) redirects: usize,
     pub(super) size: usize,
+    pub(super) retries: Retries,
 }
 
 impl Request {
@@ -59,6 +61,7 @@ impl Request {
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         let body = body(call, &mut headers)?;
         add_headers(call, &mut headers)?;
+        authenticate(call, &mut headers)?;
         let size_max = call.surroundings.limits.string_size;
         Ok(Request {
             method: checked_method(method)?,
@@ -68,6 +71,7 @@ impl Request {
             timeout: call.duration("timeout").unwrap_or(TIMEOUT),
             redirects: call.count("redirects", REDIRECTS.0)?.min(REDIRECTS.1),
             size: call.count("size", SIZE)?.min(size_max),
+            retries: Retries::of(call.map("retries"))?,
         })
     }
 }
@@ -96,10 +100,38 @@ fn checked_method(text: &str) -> Result<Method, Failure> {
     method.ok_or_else(|| wrong().into())
 }
 
+/// Adds the header of basic authentication.
+fn authenticate(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
+    let Some(auth) = call.map("auth") else { return Ok(()) };
+    if headers.contains_key(AUTHORIZATION) {
+        return Err("`auth`: the header Authorization is already given".into());
+    }
+    if let Some(name) = auth.keys().find(|it| !matches!(it.as_str(), "user" | "password")) {
+        return Err(format!("`auth`: expected `user` and `password`, got `{name}`").into());
+    }
+    let text = |name: &str| match auth.get(name) {
+        Some(Value::String(text)) => Ok(text.as_str()),
+        // Never shown: it may be a secret of another type.
+        Some(_) | None => Err(Failure::Plain(format!("`auth.{name}`: expected a string"))),
+    };
+    let (user, password) = (text("user")?, text("password")?);
+    if user.contains(':') {
+        return Err("`auth.user`: a name has no colon".into());
+    }
+    let encoded = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+    let value = HeaderValue::from_str(&encoded).map_err(|it| format!("`auth`: {it}"))?;
+    headers.insert(AUTHORIZATION, value);
+    Ok(())
+}
+
 /// One of the ways to send something.
 fn body(call: &Call, headers: &mut HeaderMap) -> Result<Bytes, Failure> {
-    let ways: Vec<_> =
-        ["json", "form", "body", "body_base64"].into_iter().filter(|it| call.has(it)).collect();
+    let ways = ["json", "files", "form", "body", "body_base64"];
+    let ways: Vec<_> = ways.into_iter().filter(|it| call.has(it)).collect();
+    if ways == ["files", "form"] || ways == ["files"] {
+        let fields = (call.map("form"), call.map("files"));
+        return parts::body(fields, headers, call.surroundings.limits.string_size);
+    }
     if let [one, other, ..] = ways.as_slice() {
         return Err(format!("`{one}` and `{other}`: a request has one body").into());
     }

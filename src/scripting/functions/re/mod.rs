@@ -51,6 +51,20 @@ const FUNCTIONS: &[Function] = &[
         },
     ),
     immediate(
+        "matches",
+        "Returns whether a string matches a pattern at its start, as `re.match` of Python: `re.matches(\"v[0-9]+\", \"v1.2\")`.",
+        &[PATTERN, TEXT],
+        Type::Boolean,
+        |call| anchored(call, ""),
+    ),
+    immediate(
+        "fullmatch",
+        "Returns whether a whole string matches a pattern: `re.fullmatch(\"v[0-9]+\", \"v12\")`.",
+        &[PATTERN, TEXT],
+        Type::Boolean,
+        |call| anchored(call, r"\z"),
+    ),
+    immediate(
         "find",
         "Returns the first match; nil if there is none.",
         &[PATTERN, TEXT],
@@ -118,6 +132,15 @@ const FUNCTIONS: &[Function] = &[
 /// The pattern of a call.
 fn pattern(call: &Call) -> Result<Arc<Pattern>, Failure> {
     call.surroundings.patterns.get(call.text("pattern"))
+}
+
+/// Whether the pattern of a call matches at the start of its text, and up to this end.
+fn anchored(call: &Call, end: &str) -> Outcome {
+    // Alone first: its errors show the pattern as the script has it.
+    pattern(call)?;
+    let given = call.text("pattern");
+    let pattern = call.surroundings.patterns.get(&format!(r"\A(?:{given}){end}"))?;
+    Ok(Value::from(Search::new(&pattern, call.text("text"))?.tests()?).into())
 }
 
 fn part(text: &str, span: Span) -> &str {

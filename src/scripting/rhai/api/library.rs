@@ -9,15 +9,17 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use parking_lot::Mutex;
 use rhai::{
-    Dynamic, Engine, EvalAltResult, ImmutableString, Module, NativeCallContext, Scope, Shared,
+    Dynamic, Engine, EvalAltResult, FnPtr, INT, ImmutableString, Map, Module, NativeCallContext,
+    Scope, Shared,
 };
 use serde_json::Value;
 
 use super::{HostFn, Outcome as Called, streams::Stream};
 use crate::scripting::{
     functions::{
-        self, Call, Given, LIBRARIES, Pace, Shape, Surroundings, embedded,
+        self, Call, FILTERS_MAX, Given, LIBRARIES, Pace, Shape, Surroundings, embedded,
         outcome::{Datum, Failure, Outcome},
         types::{Body, Function, Library},
     },
@@ -76,7 +78,10 @@ const HANDLE: &str = "library";
 
 /// What an engine knows of its script: its default tag.
 #[derive(Clone)]
-struct Here(Arc<Surroundings>);
+struct Here(Arc<Surroundings>, Arc<Filters>);
+
+/// The filters of a script for its templates.
+type Filters = Mutex<Map>;
 
 /// The modules of the libraries, and their functions as methods: the same for all engines.
 struct Modules {
@@ -98,7 +103,7 @@ pub(super) fn register(engine: &mut Engine, surroundings: &Arc<Surroundings>) {
     }
     engine
         .register_global_module(Shared::clone(&MODULES.methods))
-        .set_default_tag(Dynamic::from(Here(Arc::clone(surroundings))))
+        .set_default_tag(Dynamic::from(Here(Arc::clone(surroundings), Arc::default())))
         .register_type_with_name::<Handle>(HANDLE)
         .register_indexer_get(|it: &mut Handle, name: ImmutableString| {
             Called::Err(problem(it.0.unknown(&name)))
@@ -134,14 +139,59 @@ fn modules() -> Modules {
     }
     for library in LIBRARIES {
         for part in embedded::parts(library) {
-            let count = part.function.parameters.len() + 1;
+            let has_options = !part.function.options.is_empty();
+            let count = part.function.parameters.len() + usize::from(has_options);
             let one = HostFn::new(part.rhai, count..=count, move |context, arguments| {
                 call(context, library, &part.function, &arguments)
             });
             one.add(&mut methods, None);
         }
     }
+    for one in filters() {
+        one.add(&mut methods, None);
+    }
     Modules { names, methods: methods.into(), scripts: scripts() }
+}
+
+/// What `stdlib/template.rhai` needs of the host: scripts in Rhai have no variables of their own that last.
+fn filters() -> [HostFn; 4] {
+    let of = |context: &NativeCallContext<'_>| {
+        let here = context.engine().default_tag().read_lock::<Here>();
+        here.map(|it| Arc::clone(&it.1)).unwrap_or_default()
+    };
+    [
+        HostFn::new("template__host_filters", 0..=0, move |context, _| {
+            Ok(Dynamic::from_map(of(context).lock().clone()))
+        }),
+        HostFn::new("template__host_names", 0..=0, move |context, _| {
+            let filters = of(context);
+            let filters = filters.lock();
+            let names: Vec<Dynamic> = filters.keys().map(|it| it.as_str().into()).collect();
+            let count = INT::try_from(names.len()).unwrap_or(INT::MAX);
+            let parts = [("count".into(), count.into()), ("names".into(), names.into())];
+            Ok(Dynamic::from_map(parts.into()))
+        }),
+        HostFn::new("template__host_keep", 2..=2, move |context, arguments| {
+            let mut arguments = arguments.into_iter();
+            if let (Some(name), Some(filter)) = (arguments.next(), arguments.next())
+                && let Ok(name) = name.into_immutable_string()
+            {
+                let (filters, name) = (of(context), name.as_str());
+                let mut filters = filters.lock();
+                if filters.len() < FILTERS_MAX || filters.contains_key(name) {
+                    filters.insert(name.into(), filter);
+                }
+            }
+            Ok(Dynamic::UNIT)
+        }),
+        HostFn::new("template__host_call", 2..=2, |context, arguments| {
+            let mut arguments = arguments.into_iter();
+            let filter = arguments.next().and_then(Dynamic::try_cast::<FnPtr>);
+            let filter = filter.ok_or_else(|| problem("template.filter: expected a function"))?;
+            let passed = arguments.next().and_then(|it| it.into_array().ok());
+            filter.call_raw(context, None, passed.unwrap_or_default())
+        }),
+    ]
 }
 
 /// The files of `stdlib`. One that could not be compiled would be missing, which the tests of its functions see.

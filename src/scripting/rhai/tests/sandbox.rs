@@ -218,8 +218,17 @@ async fn reserved_words_have_a_hint() {
         let error = refusal(&format!("fn handler(ctx) {{ {code} }}")).await;
         assert_eq!(error.hint.as_deref(), Some(hint), "{error:?}");
     }
-    let error = refusal("let new = 1;").await;
-    assert_eq!(error.hint, None, "{error:?}");
+    for (code, word) in [
+        ("let new = 1;", "new"),
+        ("fn until() {}", "until"),
+        ("fn sync(ctx) {}", "sync"),
+        ("const match = 1;", "match"),
+        ("for default in [1] {}", "default"),
+    ] {
+        let error = refusal(code).await;
+        let hint = format!("in Rhai `{word}` is a reserved word: choose another name");
+        assert_eq!(error.hint, Some(hint), "{error:?}");
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use self::directory::{Directory, Found};
 pub(crate) use self::name::{file_of, library_of};
 use super::bounds;
+use crate::scripting::values::files::{Files, Unread};
 
 /// The most modules one script may ask for, those that are not there included: each is remembered.
 const MODULES_MAX: usize = 256;
@@ -162,6 +163,20 @@ impl Modules {
         text.ok_or_else(|| {
             let mib = ALL_BYTES_MAX >> 20;
             Problem::Refused(format!("all modules together are larger than {mib} MiB"))
+        })
+    }
+
+    /// Returns what reads other files of this script, such as templates: `x` is `x.j2`.
+    pub(crate) fn files_of(&self, script: &str) -> Files {
+        let (modules, script) = (self.clone(), script.to_owned());
+        Files::by(move |name| {
+            let extension = Path::new(name).extension().and_then(|it| it.to_str());
+            let read = file_of(name, extension.unwrap_or("j2"))
+                .and_then(|file| modules.read(&file, &script));
+            read.map_err(|it| match it {
+                Problem::Refused(problem) => Unread::Refused(problem),
+                Problem::Missing(problem) => Unread::Missing(problem),
+            })
         })
     }
 

@@ -6,7 +6,10 @@ use std::{
     io::{BufRead as _, BufReader, Read, Write},
     net::TcpListener,
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -114,12 +117,23 @@ fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
             let packed = head.lines().find_map(|it| it.strip_prefix("accept-encoding: "));
             let told = json!({
                 "method": method, "path": path, "body": body, "auth": auth, "kind": kind, "packed": packed,
+                "credentials": head.lines().find_map(|it| it.strip_prefix("authorization: ")),
             });
             made(
                 "200 OK",
                 "content-type: application/json\r\nx-a: 1\r\nx-a: 2\r\n",
                 told.to_string().as_bytes(),
             )
+        }
+        // The first two of three requests.
+        "/busy" if BUSY.fetch_add(1, Ordering::Relaxed) % 3 < 2 => {
+            made("503 Service Unavailable", "retry-after: 0\r\n", b"")
+        }
+        "/busy" => made("200 OK", "", b"done"),
+        "/parts" => {
+            let kind = head.lines().find_map(|it| it.strip_prefix("content-type: "));
+            let boundary = kind.and_then(|it| it.split_once("boundary=")).expect("a boundary").1;
+            made("200 OK", "", body.replace(boundary, "B").as_bytes())
         }
         "/missing" => made("404 Not Found", "", b"gone"),
         "/binary" => made("200 OK", "", &[255, 254]),
@@ -148,6 +162,9 @@ fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
         _ => made("500 Internal Server Error", "", b""),
     }
 }
+
+/// Requests of a server that is busy.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
 
 /// The text `hi`, packed.
 const PACKED: &[u8] =
@@ -383,6 +400,70 @@ fn answers_that_do_not_end_are_given_up() {
             (own("get", "/slow", &soon), Err("no complete response within 0.3 s")),
             (own("get", "/promises", &json!({})), Err("/promises: ")),
             (own("get", "/headers", &json!({})), Err("/headers: ")),
+        ],
+    );
+}
+
+#[test]
+fn requests_are_repeated_authenticated_and_sent_in_parts() {
+    let auth = |it: Value| json!({ "auth": it });
+    let parts = json!({
+        "form": { "a": 1 },
+        "files": { "plan": { "content": "x", "name": "p.jar", "type": "application/java-archive" } },
+    });
+    let sent = "--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n\
+        --B\r\nContent-Disposition: form-data; name=\"plan\"; filename=\"p.jar\"\r\n\
+        Content-Type: application/java-archive\r\n\r\nx\r\n--B--\r\n";
+    check(
+        &["127.0.0.1:PORT"],
+        &[
+            (
+                own("get", "/busy", &json!({ "retries": { "attempts": 3 } })),
+                Ok(("body", json!("done"))),
+            ),
+            (
+                own("post", "/busy", &json!({ "retries": { "attempts": 2, "backoff": [0.01] } })),
+                Ok(("status", json!(503))),
+            ),
+            (own("get", "/busy", &json!({})), Ok(("body", json!("done")))),
+            (
+                own("get", "/echo", &auth(json!({ "user": "ann", "password": "pw" }))),
+                Ok(("json.credentials", json!("Basic YW5uOnB3"))),
+            ),
+            (own("post", "/parts", &parts), Ok(("body", json!(sent)))),
+            (
+                own("get", "/", &auth(json!({ "user": "a" }))),
+                Err("`auth.password`: expected a string"),
+            ),
+            (
+                own("get", "/", &auth(json!({ "name": "a" }))),
+                Err("`auth`: expected `user` and `password`, got `name`"),
+            ),
+            (
+                own("get", "/", &json!({ "retries": { "attempts": 0 } })),
+                Err("`retries.attempts`: expected a number from 1 to 20, got 0"),
+            ),
+            (
+                own("get", "/", &json!({ "retries": { "atempts": 2 } })),
+                Err("`retries`: there is no option `atempts`; did you mean `attempts`?"),
+            ),
+            (
+                own("get", "/", &json!({ "retries": { "attempts": 2, "on": ["x"] } })),
+                Err("`retries.on`: expected a list of statuses such as 503, got \"x\""),
+            ),
+            (own("get", "/", &json!({ "cert": "x" })), Err("`cert`: it needs its `key`")),
+            (
+                own("get", "/", &json!({ "cert": "x", "key": "y" })),
+                Err("`cert`: there is no certificate in it"),
+            ),
+            (
+                own("post", "/", &json!({ "files": { "a": { "name": "x" } } })),
+                Err("expected a string, or a map with `content` or `content_base64`"),
+            ),
+            (
+                own("post", "/", &json!({ "files": { "a": "x" }, "json": 1 })),
+                Err("`json` and `files`: a request has one body"),
+            ),
         ],
     );
 }

@@ -1,0 +1,330 @@
+//! Expressions as they are run: each one that computes goes through a check, each path that must lead somewhere through another.
+//!
+//! The filters that check have names that no template can write. Nothing else in a template can make a value, so none is ever
+//! larger than the limits, and the time is looked at between any two steps that take long.
+
+use std::collections::BTreeSet;
+
+use minijinja::{
+    machinery::{
+        Span,
+        ast::{
+            BinOp, BinOpKind, Call, CallArg, Compare, CompareOp, Const, Expr, Filter, GetAttr,
+            GetItem, IfExpr, List, Map, Slice, Spanned, Test, Tuple, UnaryOp, UnaryOpKind, Var,
+        },
+    },
+    value::Value,
+};
+
+use super::filters;
+use crate::scripting::values::text::did_you_mean;
+
+/// Checks what was computed.
+pub(super) const CHECKED: &str = "kopf:checked";
+/// Makes a missing value an error; its argument is the path.
+pub(super) const NEEDED: &str = "kopf:needed";
+/// What a loop goes through: the items of a list, the keys of a map.
+pub(super) const ITEMS: &str = "kopf:items";
+/// What a loop with two names goes through: pairs.
+pub(super) const PAIRS: &str = "kopf:pairs";
+
+/// Turns expressions into those that are run.
+pub(super) struct Tree<'a, 't> {
+    pub(super) is_strict: bool,
+    /// Filters of the script.
+    pub(super) filters: &'t BTreeSet<&'t str>,
+    /// Variables that hold what `namespace()` returns.
+    pub(super) namespaces: BTreeSet<&'a str>,
+}
+
+/// Whether a missing value is an error in this place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is.
+    Value,
+    /// It is false, or equal to nothing.
+    Condition,
+}
+
+/// What is wrong, and in which line.
+pub(super) struct Wrong {
+    pub(super) line: usize,
+    pub(super) message: String,
+}
+
+pub(super) type Made<T> = Result<T, Wrong>;
+
+pub(super) fn wrong<T>(span: Span, message: impl Into<String>) -> Made<T> {
+    Err(Wrong { line: usize::from(span.start_line), message: message.into() })
+}
+
+/// An expression with a filter of the host.
+pub(super) fn through<'a>(
+    name: &'static str,
+    expression: Expr<'a>,
+    argument: Option<String>,
+) -> Expr<'a> {
+    let span = expression.span();
+    let args = argument
+        .map(|it| CallArg::Pos(Expr::Const(Spanned::new(Const { value: Value::from(it) }, span))));
+    let args = args.into_iter().collect();
+    Expr::Filter(Spanned::new(Filter { name, expr: Some(expression), args }, span))
+}
+
+fn checked(expression: Expr<'_>) -> Expr<'_> {
+    through(CHECKED, expression, None)
+}
+
+impl<'a> Tree<'a, '_> {
+    /// A value.
+    pub(super) fn value(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
+        self.expression(expression, Place::Value)
+    }
+
+    /// What is true or false.
+    pub(super) fn condition(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
+        self.expression(expression, Place::Condition)
+    }
+
+    fn expression(&self, expression: &Expr<'a>, place: Place) -> Made<Expr<'a>> {
+        let span = expression.span();
+        Ok(match expression {
+            Expr::Var(it) => {
+                self.check_name(it.id, span)?;
+                self.needed(expression, variable(it.id, span), place)
+            }
+            Expr::Const(it) => constant(it, span),
+            Expr::GetAttr(it) => {
+                let made = GetAttr { expr: self.base(&it.expr)?, name: it.name };
+                self.needed(expression, Expr::GetAttr(Spanned::new(made, span)), place)
+            }
+            Expr::GetItem(it) => {
+                let subscript_expr = self.value(&it.subscript_expr)?;
+                let is_plain = matches!(subscript_expr, Expr::Const(_));
+                let made = GetItem { expr: self.base(&it.expr)?, subscript_expr };
+                let made = Expr::GetItem(Spanned::new(made, span));
+                let made = if is_plain { made } else { checked(made) };
+                self.needed(expression, made, place)
+            }
+            Expr::Slice(it) => {
+                let part = |it: &Option<Expr<'a>>| it.as_ref().map(|it| self.value(it)).transpose();
+                let (start, stop, step) = (part(&it.start)?, part(&it.stop)?, part(&it.step)?);
+                let expr = self.value(&it.expr)?;
+                checked(Expr::Slice(Spanned::new(Slice { expr, start, stop, step }, span)))
+            }
+            Expr::UnaryOp(it) => self.unary(it, span)?,
+            Expr::BinOp(it) => self.binary(it, span, place)?,
+            Expr::Compare(it) => self.comparison(it, span)?,
+            Expr::IfExpr(it) => {
+                let test_expr = self.condition(&it.test_expr)?;
+                let true_expr = self.expression(&it.true_expr, place)?;
+                let other = |it: &Expr<'a>| self.expression(it, place);
+                let false_expr = it.false_expr.as_ref().map(other).transpose()?;
+                Expr::IfExpr(Spanned::new(IfExpr { test_expr, true_expr, false_expr }, span))
+            }
+            Expr::Filter(it) => checked(self.filter(it, span)?),
+            Expr::Test(it) => self.test(it, span)?,
+            Expr::Call(it) => checked(Expr::Call(self.call(it, span)?)),
+            Expr::List(it) => {
+                let made = Expr::List(Spanned::new(List { items: self.values(&it.items)? }, span));
+                if it.as_const().is_some() { made } else { checked(made) }
+            }
+            Expr::Tuple(it) => {
+                let made =
+                    Expr::Tuple(Spanned::new(Tuple { items: self.values(&it.items)? }, span));
+                if it.as_const().is_some() { made } else { checked(made) }
+            }
+            Expr::Map(it) => {
+                let made = Map { keys: self.values(&it.keys)?, values: self.values(&it.values)? };
+                let made = Expr::Map(Spanned::new(made, span));
+                if it.as_const().is_some() { made } else { checked(made) }
+            }
+        })
+    }
+
+    fn values(&self, items: &[Expr<'a>]) -> Made<Vec<Expr<'a>>> {
+        items.iter().map(|it| self.value(it)).collect()
+    }
+
+    /// What stands before a dot or a bracket: also names that are no values.
+    fn base(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
+        match expression {
+            Expr::Var(it) if it.id == "loop" || self.namespaces.contains(it.id) => {
+                Ok(variable(it.id, it.span()))
+            }
+            _value => self.condition(expression),
+        }
+    }
+
+    /// A loop or a namespace as a value could hold itself, and would never be freed.
+    fn check_name(&self, name: &str, span: Span) -> Made<()> {
+        if name == "loop" {
+            return wrong(span, "`loop` can only be used with a field, as in `loop.index`");
+        }
+        if name == "namespace" {
+            return wrong(span, "`namespace` can only be used in `{% set ns = namespace() %}`");
+        }
+        if self.namespaces.contains(name) {
+            let told =
+                format!("the namespace `{name}` can only be used with a field, as in `{name}.x`");
+            return wrong(span, told);
+        }
+        Ok(())
+    }
+
+    fn needed(&self, original: &Expr<'_>, made: Expr<'a>, place: Place) -> Expr<'a> {
+        if self.is_strict && place == Place::Value {
+            through(NEEDED, made, Some(path(original)))
+        } else {
+            made
+        }
+    }
+
+    fn unary(&self, it: &UnaryOp<'a>, span: Span) -> Made<Expr<'a>> {
+        Ok(match it.op {
+            UnaryOpKind::Not => {
+                let made = UnaryOp { op: UnaryOpKind::Not, expr: self.condition(&it.expr)? };
+                Expr::UnaryOp(Spanned::new(made, span))
+            }
+            UnaryOpKind::Neg => {
+                let made = UnaryOp { op: UnaryOpKind::Neg, expr: self.value(&it.expr)? };
+                checked(Expr::UnaryOp(Spanned::new(made, span)))
+            }
+        })
+    }
+
+    fn binary(&self, it: &BinOp<'a>, span: Span, place: Place) -> Made<Expr<'a>> {
+        use BinOpKind::{
+            Add, Concat, Div, Eq, FloorDiv, Gt, Gte, In, Lt, Lte, Mul, Ne, Pow, Rem, ScAnd, ScOr,
+            Sub,
+        };
+        let (op, operands) = match it.op {
+            ScAnd => (ScAnd, None),
+            ScOr => (ScOr, None),
+            Eq => (Eq, Some(Place::Condition)),
+            Ne => (Ne, Some(Place::Condition)),
+            Lt => (Lt, Some(Place::Condition)),
+            Lte => (Lte, Some(Place::Condition)),
+            Gt => (Gt, Some(Place::Condition)),
+            Gte => (Gte, Some(Place::Condition)),
+            In => (In, Some(Place::Condition)),
+            Add => (Add, Some(Place::Value)),
+            Sub => (Sub, Some(Place::Value)),
+            Mul => (Mul, Some(Place::Value)),
+            Div => (Div, Some(Place::Value)),
+            FloorDiv => (FloorDiv, Some(Place::Value)),
+            Rem => (Rem, Some(Place::Value)),
+            Pow => (Pow, Some(Place::Value)),
+            Concat => (Concat, Some(Place::Value)),
+        };
+        let Some(operands) = operands else {
+            let left = self.condition(&it.left)?;
+            let right = self.expression(&it.right, place)?;
+            return Ok(Expr::BinOp(Spanned::new(BinOp { op, left, right }, span)));
+        };
+        let left = self.expression(&it.left, operands)?;
+        let right = self.expression(&it.right, operands)?;
+        Ok(checked(Expr::BinOp(Spanned::new(BinOp { op, left, right }, span))))
+    }
+
+    fn comparison(&self, it: &Compare<'a>, span: Span) -> Made<Expr<'a>> {
+        let ops =
+            it.ops.iter().map(|it| Ok(CompareOp { op: it.op, expr: self.condition(&it.expr)? }));
+        let made = Compare { expr: self.condition(&it.expr)?, ops: ops.collect::<Made<_>>()? };
+        Ok(checked(Expr::Compare(Spanned::new(made, span))))
+    }
+
+    /// A chain of filters; those of blocks begin with nothing.
+    fn filter(&self, it: &Filter<'a>, span: Span) -> Made<Expr<'a>> {
+        if !filters::is_known(it.name) && !self.filters.contains(it.name) {
+            let known = filters::names().chain(self.filters.iter().copied());
+            let near = did_you_mean(it.name, known, "");
+            return wrong(span, format!("there is no filter `{}`{near}", it.name));
+        }
+        let place = match it.name {
+            "default" | "d" | "mandatory" => Place::Condition,
+            _other => Place::Value,
+        };
+        let expr = it.expr.as_ref().map(|it| self.expression(it, place)).transpose()?;
+        let args = self.arguments(&it.args)?;
+        Ok(Expr::Filter(Spanned::new(Filter { name: it.name, expr, args }, span)))
+    }
+
+    /// The filters of a block.
+    pub(super) fn filters_of_block(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
+        self.value(expression)
+    }
+
+    fn test(&self, it: &Test<'a>, span: Span) -> Made<Expr<'a>> {
+        if !filters::tests().any(|known| known == it.name) {
+            let near = did_you_mean(it.name, filters::tests(), "");
+            return wrong(span, format!("there is no test `{}`{near}", it.name));
+        }
+        let (expr, args) = (self.condition(&it.expr)?, self.arguments(&it.args)?);
+        Ok(checked(Expr::Test(Spanned::new(Test { name: it.name, expr, args }, span))))
+    }
+
+    /// A call; its result is not checked yet.
+    pub(super) fn call(&self, it: &Call<'a>, span: Span) -> Made<Spanned<Call<'a>>> {
+        let expr = match &it.expr {
+            Expr::Var(name) if name.id == "loop" => variable(name.id, name.span()),
+            Expr::Var(name) => {
+                self.check_name(name.id, name.span())?;
+                variable(name.id, name.span())
+            }
+            Expr::GetAttr(method) => {
+                if method.name == "cycle" && !matches!(it.args.first(), Some(CallArg::Pos(_))) {
+                    return wrong(span, "loop.cycle: expected at least one value");
+                }
+                let made = GetAttr { expr: self.base(&method.expr)?, name: method.name };
+                Expr::GetAttr(Spanned::new(made, method.span()))
+            }
+            other => self.value(other)?,
+        };
+        Ok(Spanned::new(Call { expr, args: self.arguments(&it.args)? }, span))
+    }
+
+    /// `namespace(…)`, which only `set` may call.
+    pub(super) fn namespace(&self, it: &Call<'a>, span: Span) -> Made<Expr<'a>> {
+        let made = Call { expr: variable("namespace", span), args: self.arguments(&it.args)? };
+        Ok(Expr::Call(Spanned::new(made, span)))
+    }
+
+    fn arguments(&self, arguments: &[CallArg<'a>]) -> Made<Vec<CallArg<'a>>> {
+        let argument = |it: &CallArg<'a>| {
+            Ok(match it {
+                CallArg::Pos(it) => CallArg::Pos(self.value(it)?),
+                CallArg::Kwarg(name, it) => CallArg::Kwarg(name, self.value(it)?),
+                CallArg::PosSplat(it) => CallArg::PosSplat(self.value(it)?),
+                CallArg::KwargSplat(it) => CallArg::KwargSplat(self.value(it)?),
+            })
+        };
+        arguments.iter().map(argument).collect()
+    }
+}
+
+/// A variable as it is.
+pub(super) fn variable(id: &str, span: Span) -> Expr<'_> {
+    Expr::Var(Spanned::new(Var { id }, span))
+}
+
+fn constant<'a>(it: &Const, span: Span) -> Expr<'a> {
+    Expr::Const(Spanned::new(Const { value: it.value.clone() }, span))
+}
+
+/// A path as the template has it.
+fn path(expression: &Expr<'_>) -> String {
+    match expression {
+        Expr::Var(it) => it.id.to_owned(),
+        Expr::GetAttr(it) => format!("{}.{}", path(&it.expr), it.name),
+        Expr::GetItem(it) => match &it.subscript_expr {
+            Expr::Const(key) => {
+                let key = &key.value;
+                let key = key.as_str().map_or_else(|| key.to_string(), |it| format!("\"{it}\""));
+                format!("{}[{key}]", path(&it.expr))
+            }
+            subscript => format!("{}[{}]", path(&it.expr), path(subscript)),
+        },
+        _computed => "(…)".into(),
+    }
+}
