@@ -313,11 +313,11 @@ impl Reconciliation<'_> {
 
     fn slow_down(&self, memory: &mut Memory, changed: &mut Vec<String>) {
         let slow = memory.pace.note(changed.drain(..), self.now);
-        let Some(Slow { pause, what, count, is_first }) = slow else { return };
+        let Some(Slow { pause, what, count, within, is_first }) = slow else { return };
         memory.not_before = self.now.saturating_add(pause);
-        let seconds = pause.as_secs();
+        let (seconds, minutes) = (pause.as_secs(), within.as_secs() / 60);
         let text = format!(
-            "{} has changed {what} {count} times within a minute: another handler or controller changes it back, or the function \
+            "{} has changed {what} {count} times within {minutes} min: another handler or controller changes it back, or the function \
              returns something else at each call. Its calls are slowed down; the next one is in {seconds} s at the earliest.",
             self.handler
         );

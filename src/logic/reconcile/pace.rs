@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, time::Duration};
 const WINDOW: Duration = Duration::from_mins(1);
 /// How often one thing may change within that time.
 const CHANGES_MAX: u32 = 12;
+/// The same while calls are slowed down: users may change something meanwhile, too.
+const CALM_MAX: u32 = 2;
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 
@@ -26,8 +28,10 @@ pub struct Slow {
     pub pause: Duration,
     /// What changes too often.
     pub what: String,
-    /// How often it has changed within the last minute.
+    /// How often it has changed.
     pub count: u32,
+    /// Within which time, at most.
+    pub within: Duration,
     /// Whether the pauses have only begun.
     pub is_first: bool,
 }
@@ -39,10 +43,10 @@ impl Pace {
         changed: impl IntoIterator<Item = String>,
         now: Duration,
     ) -> Option<Slow> {
-        let is_over =
-            now >= self.since.saturating_add(WINDOW.saturating_mul(1 + self.pauses.min(4)));
-        if is_over {
-            let was_calm = self.counts.values().all(|it| *it <= CHANGES_MAX);
+        let window = WINDOW.saturating_mul(1 + self.pauses.min(4));
+        if now >= self.since.saturating_add(window) {
+            let most = if self.pauses == 0 { CHANGES_MAX } else { CALM_MAX };
+            let was_calm = self.counts.values().all(|it| *it <= most);
             self.counts.clear();
             self.since = now;
             if was_calm {
@@ -64,6 +68,6 @@ impl Pace {
         let is_first = self.pauses == 0;
         let pause = Duration::from_secs(1).saturating_mul(1 << self.pauses.min(6)).min(PAUSE_MAX);
         self.pauses = self.pauses.saturating_add(1);
-        Some(Slow { pause, what, count, is_first })
+        Some(Slow { pause, what, count, within: window, is_first })
     }
 }

@@ -299,6 +299,11 @@ fn what_changes_again_and_again_is_slowed_down() {
     assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
     assert!(pauses[0].is_first && !pauses[1].is_first);
     assert_eq!((pauses[0].what.as_str(), pauses[0].count), ("a", 13));
+    for call in 1..20 {
+        let slow =
+            pace.note(["a".to_owned()], at(60 * call)).expect("a change each minute is not calm");
+        assert!(!slow.is_first, "{slow:?}");
+    }
     assert_eq!(pace.note([], at(10_000)), None);
     assert_eq!(pace.note([], at(20_000)), None);
     assert_eq!(pace.note(["a".to_owned()], at(20_001)), None, "it is calm again");

@@ -9,6 +9,9 @@ use super::resource::Resource;
 #[cfg(test)]
 mod tests;
 
+/// A segment for names that no object can have.
+const NO_NAME: &str = "/%00";
+
 /// The target of a request within a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target<'a> {
@@ -45,14 +48,14 @@ pub fn path(resource: &Resource, target: Target<'_>) -> Result<String, TargetErr
         (true, None, Some(_)) => return Err(TargetError::NamespaceMissing),
         (true, None, None) | (true, Some(_), _) | (false, None, _) => {}
     }
-    // As in Kopf, which tests the parts before it leaves out the empty ones.
-    let [namespace, name, subresource] =
-        [namespace, name, subresource].map(|it| it.filter(|it| !it.is_empty()));
     let collection = collection(resource, namespace);
-    Ok(match name {
+    let path = match name {
         Some(name) => object(collection, name, subresource),
         None => collection,
-    })
+    };
+    // As in Kopf, which leaves empty parts out. Our own requests replace them: an empty name must not address the collection.
+    let is_partial = [namespace, name, subresource].contains(&Some(""));
+    Ok(if is_partial { path.replace(NO_NAME, "") } else { path })
 }
 
 /// Returns the path of a collection: of one namespace, or of the whole cluster.
@@ -105,7 +108,7 @@ fn push_segment(path: &mut String, segment: &str) {
     match segment {
         // Clients and proxies resolve dot segments, encoded or not; an empty name would address the collection. No object can have
         // these names, so they are replaced by a name that no object has, which yields a 404.
-        "" | "." | ".." => path.push_str("%00"),
+        "" | "." | ".." => path.push_str(NO_NAME.trim_start_matches('/')),
         _ => push_encoded(path, segment),
     }
 }
