@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::cli::shared_args::{ClusterArgs, ContentArgs, InstallArgs};
 
-/// How both commands wait and what they only print.
+/// Options of both commands: how long to wait, whether anything is changed, and in which cluster.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RolloutArgs {
     /// Wait at most this long for the pods, such as 5m; 0 does not wait; default: 2m
@@ -27,7 +27,7 @@ pub struct DeployArgs {
     /// Take over fields that somebody else has set
     #[arg(long)]
     pub force: bool,
-    /// How.
+    /// Waiting, dry runs, and the cluster.
     #[command(flatten)]
     pub rollout: RolloutArgs,
 }
@@ -41,7 +41,7 @@ pub struct UndeployArgs {
     /// Also release objects whose deletion waits for a handler; the handler is not called
     #[arg(long)]
     pub force: bool,
-    /// How.
+    /// Waiting, dry runs, and the cluster.
     #[command(flatten)]
     pub rollout: RolloutArgs,
 }

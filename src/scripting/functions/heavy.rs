@@ -1,4 +1,5 @@
-//! What computes for long on purpose, such as keys and hashes of passwords: on a thread of its own, one at a time for each script.
+//! Work that takes long on purpose, such as generating keys and hashing passwords: it runs on a thread of its own, one piece of work
+//! at a time for each script.
 //!
 //! It cannot be interrupted, so its cost is bounded before it begins. If the call ends meanwhile, the work goes on to its end, and
 //! the next one of the script waits for that.
