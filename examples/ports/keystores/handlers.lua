@@ -29,7 +29,6 @@ local function convert(ctx)
     kube.apply(secret, { force = true })
 end
 
-local options = { labels = { keystore = "yes" } }
-kopf.on_create("secrets", options, convert)
-kopf.on_update("secrets", options, convert)
-kopf.on_resume("secrets", options, convert)
+kopf.on_create("secrets", { labels = { keystore = "yes" } }, convert)
+kopf.on_update("secrets", { labels = { keystore = "yes" } }, convert)
+kopf.on_resume("secrets", { labels = { keystore = "yes" } }, convert)

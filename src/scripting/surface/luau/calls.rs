@@ -11,6 +11,11 @@ pub(super) fn function(
     signature: &Signature,
     receiver: Option<&str>,
 ) -> String {
+    let has_function = signature.parameters.iter().any(|it| matches!(it.ty, Ty::Function(_)));
+    if has_function && signature.rest.is_some() {
+        // It calls the function with the rest, and returns what the function returns.
+        return "(function_: (...any) -> ...any, ...any) -> ...any".to_owned();
+    }
     let mut parameters: Vec<String> =
         receiver.map(|it| format!("self: {it}")).into_iter().collect();
     let (required, optional): (Vec<&Parameter>, Vec<&Parameter>) =
