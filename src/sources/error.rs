@@ -65,7 +65,7 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::NothingNamed => {
-                "pass a script or a directory of scripts: kopf run path/to/handlers.lua"
+                "pass a script or a directory of scripts, such as path/to/handlers.lua"
             }
             Error::Missing(_) => "check the spelling and the current directory",
             Error::UnknownLanguage(path) if path.extension().is_some_and(|it| it == "py") => {

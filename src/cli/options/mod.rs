@@ -191,7 +191,7 @@ fn refuse_modules(args: &RunArgs, variables: &Environment<'_>) -> Result<(), Rep
         (None, None) => return Ok(()),
     };
     Err(Report::usage(format!("{place}: Python modules are not supported"))
-        .with_hint("pass script files or their directory: kopf run path/to/handlers.lua"))
+        .with_hint("pass script files or their directory, such as path/to/handlers.lua"))
 }
 
 fn apply(settings: &mut Settings, assignments: &[Assignment]) -> Result<(), Report> {

@@ -226,7 +226,7 @@ fn errors_of_wrong_values_name_their_source() {
     assert_eq!(
         told(&["-m", "handlers"], &[], ""),
         "error: --module handlers: Python modules are not supported\n\
-         hint: pass script files or their directory: kopf run path/to/handlers.lua"
+         hint: pass script files or their directory, such as path/to/handlers.lua"
     );
     assert_eq!(
         told(&[], &[("KOPF_RUN_PRIORITY", "high")], ""),

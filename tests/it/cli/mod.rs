@@ -167,7 +167,7 @@ fn usage_errors_exit_with_2() {
         2,
         &expect![[r"
             error: no scripts given, and no ./handlers.lua, ./handlers.rhai or ./handlers/ found
-            hint: pass a script or a directory of scripts: kopf run path/to/handlers.lua
+            hint: pass a script or a directory of scripts, such as path/to/handlers.lua
         "]],
     );
 }
@@ -268,7 +268,7 @@ fn mistakes_outside_of_the_command_line_name_their_place() {
         2,
         &expect![[r"
             error: --module handlers: Python modules are not supported
-            hint: pass script files or their directory: kopf run path/to/handlers.lua
+            hint: pass script files or their directory, such as path/to/handlers.lua
         "]],
     );
 }
