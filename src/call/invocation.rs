@@ -182,7 +182,7 @@ pub struct Attempt {
 }
 
 /// What a call is about.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Cause {
     /// The operator itself.
     Activity(ActivityCause),
@@ -272,6 +272,20 @@ impl ObjectCause {
 }
 
 impl Invocation {
+    /// Returns another call with the same content: what a call leaves open ends with it, and not with the other one.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Invocation {
+            handler: Arc::clone(&self.handler),
+            attempt: self.attempt,
+            cause: self.cause.clone(),
+            memo: self.memo.clone(),
+            logger: self.logger.clone(),
+            services: Arc::clone(&self.services),
+            children: None,
+        }
+    }
+
     /// Returns the logger for lines about this call.
     pub fn logger(&self) -> Logger {
         match self.attempt {

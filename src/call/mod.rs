@@ -5,6 +5,7 @@ mod admission;
 mod children;
 mod current;
 mod event_queue;
+mod fakes;
 mod indexes;
 mod invocation;
 mod live_object;
@@ -23,6 +24,7 @@ pub use admission::{AdmissionCause, Warnings};
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use current::{Current, LiveGeneration};
 pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};
+pub use fakes::{FakeResponse, Faked, Fakes};
 pub use indexes::{Index, Indexes, entry_bytes};
 pub use invocation::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, ClearOnDrop, Invocation,

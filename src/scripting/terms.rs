@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
+use crate::call::Fakes;
 use crate::logic::access::grants::Grants;
 use crate::ports::Clock;
 use crate::settings::{Sandbox, Settings, Strict};
@@ -26,6 +27,8 @@ pub struct Terms {
     pub logs_prints: bool,
     /// What the time is for scripts.
     pub clock: Clock,
+    /// What responds in the place of servers; only in tests.
+    pub fakes: Option<Fakes>,
     /// Which mistakes inside of functions reject a script, if they are looked for.
     pub strict: Strict,
 }
@@ -43,6 +46,7 @@ impl Terms {
             environment: Arc::default(),
             logs_prints: false,
             clock: Clock::system(),
+            fakes: None,
             strict: settings.reload.strict,
         }
     }

@@ -105,7 +105,7 @@ pub struct PodStreams {
 }
 
 impl PodStreams {
-    /// Runs commands by this function.
+    /// Runs commands by this function, except in Pods that answer by their annotations.
     #[must_use]
     pub fn exec<F>(self, run: impl Fn(Process) -> F + Send + Sync + 'static) -> Self
     where
@@ -167,7 +167,7 @@ pub(crate) fn answer(call: &Call<'_>, name: &str, subresource: &str) -> Result<R
     }
     let run = if subresource == "exec" {
         let by_itself = || call.shared.store().get(&call.key(name)).map(|it| call.view.tree(&it));
-        pods.exec.clone().or_else(|| annotated::run(&by_itself()?))
+        by_itself().and_then(|it| annotated::run(&it)).or_else(|| pods.exec.clone())
     } else {
         pods.attach.clone()
     };

@@ -1,9 +1,10 @@
 //! `kopf test`: runs the tests of operators, each with its own API server and a virtual clock.
 //!
-//! `suites.rs` finds the tests and their operators; `test_file.rs` runs one of them. The clock is virtual: whenever all tasks wait,
+//! `suites.rs` finds the tests and their operators; `test_file.rs` runs one of them; `commands.rs` responds to commands in pods. The clock is virtual: whenever all tasks wait,
 //! it advances to the next timer, so that a timer of an hour takes no real time, and everything happens at the same times in every
 //! run. In Lua, calls also have the same order; calls in Rhai run on threads, so the order of simultaneous calls is undefined.
 
+mod commands;
 mod suites;
 mod test_file;
 

@@ -8,8 +8,8 @@ use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{
-    ActivityCause, Attempt, CallServices, Cause, EventQueue, Indexes, Invocation, Logger, Memo,
-    Scripts as _,
+    ActivityCause, Attempt, CallServices, Cause, EventQueue, Fakes, Indexes, Invocation, Logger,
+    Memo, Scripts,
 };
 use crate::cli::{
     dev, identity, logging,
@@ -17,6 +17,7 @@ use crate::cli::{
     rbac::Record,
     report::Report,
     scripts::{self, Read},
+    test::commands,
 };
 use crate::cluster::KubeCluster;
 use crate::logic::handlers::{
@@ -107,9 +108,11 @@ impl TestFile<'_> {
         let rbac = self.access.is_enabled();
         let local = LocalWebhooks::default();
         let server = ApiServer::builder().clock(stamp).cluster(true).rbac(rbac);
+        let terms = self.terms(clock);
+        let fakes = terms.fakes.clone().unwrap_or_default();
+        let server = server.pods(commands::of_fakes(&fakes));
         let server = server.webhooks(dev::webhooks::post(&local)).build();
         self.access.apply(&server).await?;
-        let terms = self.terms(clock);
         let first = Read::files(self.options)?.load(terms.clone(), false).await?;
         dev::fill(&server, &first, self.files).await?;
         let user = self.access.user().unwrap_or(self.record.user());
@@ -143,6 +146,7 @@ impl TestFile<'_> {
         // A failure during clean-up is only logged: the test is over.
         let _in_time = time::timeout(END_MAX, operating).await.is_ok();
         tasks.shutdown().await;
+        fakes.close();
         self.record.add(&server, user);
         Ok(verdict)
     }
@@ -165,10 +169,20 @@ impl TestFile<'_> {
         let in_time = time::timeout(START_MAX, started).await;
         in_time.map_err(|_elapsed| "the operator has not started in time".to_owned())?;
         let (host, tests) = self.load(terms).await?;
+        let host: Arc<dyn Scripts> = Arc::new(host);
         let handler = tests.get(index).ok_or("the test is no longer declared")?;
         let limit = handler.limits.timeout.unwrap_or(TIMEOUT);
         let called = host.call(Arc::new(self.invocation(handler, server, terms.clock)));
-        match time::timeout(limit, called).await {
+        let fakes = terms.fakes.clone().unwrap_or_default();
+        fakes.open(Arc::clone(&host));
+        let ended = async {
+            tokio::select! {
+                biased; // an error in a fake is the cause of what follows
+                raised = fakes.failed() => Ended::Raised(raised),
+                ended = called => ended,
+            }
+        };
+        match time::timeout(limit, ended).await {
             Ok(Ended::Returned(_) | Ended::Keyed(_)) => Ok(()),
             Ok(Ended::Raised(raised)) => Err(failure_message(&raised)),
             Err(_elapsed) => {
@@ -220,7 +234,8 @@ impl TestFile<'_> {
 
     /// Returns the operator's terms with the clock of the test.
     fn terms(&self, clock: Clock) -> Terms {
-        Terms { placement: Placement::CurrentRuntime, clock, ..scripts::terms(self.options) }
+        let (placement, fakes) = (Placement::CurrentRuntime, Some(Fakes::default()));
+        Terms { placement, clock, fakes, ..scripts::terms(self.options) }
     }
 }
 

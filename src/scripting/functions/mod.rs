@@ -14,6 +14,7 @@ pub(super) mod declaring;
 mod deep;
 pub(crate) mod embedded;
 mod env;
+pub(crate) mod fake;
 mod files;
 mod given;
 pub(super) mod hash;
@@ -71,6 +72,7 @@ pub(crate) static LIBRARIES: &[Library] = &[
     crypto::LIBRARY,
     deep::LIBRARY,
     env::LIBRARY,
+    fake::LIBRARY,
     files::LIBRARY,
     hash::LIBRARY,
     http::LIBRARY,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{heavy::Heavy, http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns};
-use crate::call::Notices;
+use crate::call::{Fakes, Notices};
 use crate::logic::access::grants::Access;
 use crate::ports::Clock;
 use crate::scripting::{Terms, values::files::Files};
@@ -39,6 +39,8 @@ pub(crate) struct Surroundings {
     pub(super) files: Files,
     /// What the script was warned of.
     pub(super) notices: Notices,
+    /// What responds in the place of servers; only in tests.
+    pub(crate) fakes: Option<Fakes>,
 }
 
 impl Surroundings {
@@ -58,6 +60,7 @@ impl Surroundings {
             heavy: Heavy::default(),
             files,
             notices: Notices::default(),
+            fakes: terms.fakes.clone(),
         })
     }
 }

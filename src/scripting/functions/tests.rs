@@ -77,7 +77,7 @@ fn call(here: &Arc<Surroundings>, name: &str, arguments: &[Value]) -> Result<Val
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             runtime.block_on(body(ready))
         }
-        Body::Script => panic!("{name} is tested in its language"),
+        Body::Script | Body::Faking(_) => panic!("{name} is tested in its language"),
         Body::Streaming(_) => panic!("{name} is looped over"),
     });
     match outcome.map_err(|it| it.at(name)) {

@@ -4,6 +4,7 @@ use super::{
     call::Call,
     outcome::{Failure, Flow, Outcome},
 };
+use crate::call::Faked;
 use crate::logic::text::duration;
 use crate::ports::BoxFuture;
 use crate::scripting::values::text::did_you_mean;
@@ -97,6 +98,8 @@ pub(crate) enum Body {
     Script,
     /// It gives one value after another, and waits for each: what scripts loop over. It ends when the loop is left.
     Streaming(fn(&Call) -> Result<Flow, Failure>),
+    /// It keeps its last argument, a function of the script, which responds to calls in a test: see [`fake`](super::fake).
+    Faking(Faked),
 }
 
 /// A parameter that must be given.

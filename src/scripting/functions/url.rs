@@ -211,7 +211,8 @@ pub(super) fn query(name: &str, map: &Value) -> Result<String, Failure> {
     Ok(query.finish())
 }
 
-fn fields(query: &str) -> Result<Value, Failure> {
+/// A query as a map.
+pub(super) fn fields(query: &str) -> Result<Value, Failure> {
     let mut fields: Map<String, Value> = Map::new();
     for (count, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {
         bounds::room_for(count)?;

@@ -242,25 +242,29 @@ impl Caller for LuaCaller<'_> {
         &self.world.top_level
     }
 
-    /// Of the script's line, maybe through the prelude.
     fn location(&self) -> String {
-        /// The prelude and the host are a few frames, the script's own come right after.
-        const FRAMES_MAX: usize = 8;
-        let place = |level| {
-            self.lua.inspect_stack(level, |frame| {
-                let file = frame.source().short_src.map(std::borrow::Cow::into_owned);
-                let line = frame.current_line();
-                file.zip(line)
-                    .filter(|(file, _)| file != "kopf")
-                    .map(|(file, line)| format!("{file}:{line}"))
-            })
-        };
-        (1..FRAMES_MAX).find_map(|level| place(level).flatten()).unwrap_or_default()
+        location(self.lua)
     }
 
     fn string_size(&self) -> usize {
         self.world.limits.sandbox.string_size
     }
+}
+
+/// `FILE:LINE` of the script's line, maybe through the prelude.
+pub(super) fn location(lua: &Lua) -> String {
+    /// The prelude and the host are a few frames, the script's own come right after.
+    const FRAMES_MAX: usize = 8;
+    let place = |level| {
+        lua.inspect_stack(level, |frame| {
+            let file = frame.source().short_src.map(std::borrow::Cow::into_owned);
+            let line = frame.current_line();
+            file.zip(line)
+                .filter(|(file, _)| file != "kopf")
+                .map(|(file, line)| format!("{file}:{line}"))
+        })
+    };
+    (1..FRAMES_MAX).find_map(|level| place(level).flatten()).unwrap_or_default()
 }
 
 impl Argument for LuaPassed<'_> {

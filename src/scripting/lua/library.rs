@@ -6,19 +6,20 @@ use mlua::{
     AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table,
     Value as LuaValue, chunk::ChunkMode,
 };
+use serde_json::Value;
 
 use super::{
-    functions::{Ended, close},
+    functions::{Ended, close, location},
     host_table::Tools,
     push::Style,
     streams, views,
     world::World,
 };
-use crate::call::Invocation;
+use crate::call::{Faked, Invocation};
 use crate::ports::BoxFuture;
 use crate::scripting::{
     functions::{
-        self, Call, Given, Shape, embedded,
+        self, Call, Given, Shape, embedded, fake,
         outcome::{Datum, Failure, Flow, Outcome},
         types::{Body, Function, Library},
     },
@@ -87,6 +88,7 @@ impl Workshop {
                     let plain = lua.create_function(|lua, it: MultiValue| plain(lua, it))?;
                     checking.call((checked(lua, named)?, plain, body))?
                 }
+                Body::Faking(what) => raising.call(faking(lua, named, what)?)?,
                 Body::Streaming(body) => {
                     looping.call((streaming(lua, named, body)?, self.next(lua)?))?
                 }
@@ -123,11 +125,33 @@ impl Workshop {
                     let finish = lua.create_function(|_, it: AnyUserData| streams::finish(&it))?;
                     host.set("finish", finish)?;
                 }
-                Body::Waiting(_) | Body::Script => {}
+                Body::Waiting(_) | Body::Script | Body::Faking(_) => {}
             }
         }
         Ok(host)
     }
+}
+
+/// What keeps a function of a test.
+fn faking(lua: &Lua, (library, function): Named, what: Faked) -> mlua::Result<LuaFunction> {
+    let place = format!("{}.{}", library.name, function.name);
+    lua.create_function(move |lua, arguments: MultiValue| {
+        let world = World::of(lua)?;
+        let shapes: Vec<_> = arguments.iter().map(|it| shape(&world, it)).collect();
+        let url = arguments.front().and_then(|it| it.as_string()?.to_str().ok());
+        let answer = arguments.back().and_then(LuaValue::as_function);
+        let declared = function.check_shapes(library, &shapes).and_then(|()| match answer {
+            Some(answer) => {
+                let answer = world.refer(answer, "");
+                let url = url.as_deref().unwrap_or_default();
+                let present = world.present.borrow().clone();
+                let answer = (answer, location(lua));
+                fake::declare(what, url, answer, (&world.surroundings, present))
+            }
+            None => Ok(()),
+        });
+        ended(lua, &world, &place, declared.map(|()| Value::Null.into()))
+    })
 }
 
 /// A function and where it is.

@@ -21,7 +21,9 @@ fn item(function: &functions::types::Function) -> Item {
         parameters: all(function.parameters),
         options: all(function.options),
         returns: Some(match function.body {
-            Body::Immediate(_) | Body::Waiting(_) | Body::Script => function.returns.into(),
+            Body::Immediate(_) | Body::Waiting(_) | Body::Script | Body::Faking(_) => {
+                function.returns.into()
+            }
             Body::Streaming(_) => Ty::Iterator,
         }),
         ..Signature::default()

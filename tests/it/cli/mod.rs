@@ -2,6 +2,7 @@
 
 mod check;
 mod docs;
+mod fakes;
 mod init;
 mod inside;
 mod install;

@@ -48,9 +48,9 @@ const SLACK: usize = 200;
 /// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a room of its own, or space
 /// by a cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
-    ("call", 2400),
+    ("call", 2700),
     ("checker", 6000),
-    ("cli", 12500),
+    ("cli", 12700),
     ("cluster", 4400),
     ("features", 100),
     ("features/admission", 1100),
@@ -88,11 +88,11 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/operator", 1200),
     ("reactor/streams", 1300),
     ("scripting", 200),
-    ("scripting/functions", 14400),
+    ("scripting/functions", 14700),
     ("scripting/handles", 2000),
     ("scripting/host", 700),
     ("scripting/lua", 4700),
-    ("scripting/rhai", 5900),
+    ("scripting/rhai", 6000),
     ("scripting/script", 2600),
     ("scripting/surface", 2900),
     ("scripting/values", 1500),

@@ -1,9 +1,8 @@
-local function pod(name, annotations)
-    annotations["ports.example.com/setup"] = "make"
+local function pod(name)
     return kube.create({
         apiVersion = "v1",
         kind = "Pod",
-        metadata = { name = name, annotations = annotations },
+        metadata = { name = name, annotations = { ["ports.example.com/setup"] = "make" } },
         spec = { containers = { { name = "main", image = "registry.k8s.io/pause" } } },
     })
 end
@@ -13,16 +12,28 @@ local function output(name)
 end
 
 kopf.test("the command runs once the pod is ready", function()
-    pod("good", { ["dev.kopf/exec-stdout"] = "done\n" })
+    fake.exec(function(call)
+        check.equal(call.pod, "good")
+        check.equal(call.command, { "sh", "-c", "make" })
+        return "done\n"
+    end)
+    pod("good")
     kopf.sleep("10s")
     check.equal(output("good"), "done")
+    check.equal(#fake.calls("exec"), 1)
 end)
 
 kopf.test("a command that fails is repeated", function()
-    local made = pod("bad", { ["dev.kopf/exec-code"] = "1", ["dev.kopf/exec-stderr"] = "no disk" })
+    fake.exec(function()
+        if #fake.calls("exec") < 3 then
+            return { code = 1, stderr = "no disk" }
+        end
+        return { stdout = "late" }
+    end)
+    pod("bad")
     kopf.sleep("15s")
     check.equal(output("bad"), nil)
-    kube.patch(made, { metadata = { annotations = { ["dev.kopf/exec-code"] = "0", ["dev.kopf/exec-stdout"] = "late" } } })
     kopf.sleep("30s")
     check.equal(output("bad"), "late")
+    check.equal(#fake.calls("exec"), 3)
 end)

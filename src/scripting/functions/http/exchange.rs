@@ -12,13 +12,13 @@ use ::base64::{Engine as _, engine::general_purpose::STANDARD};
 use ::url::Url;
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method, Response, StatusCode,
+    Method, Response, StatusCode,
     header::{
         AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, LOCATION, PROXY_AUTHORIZATION,
     },
     response::Parts,
 };
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
@@ -30,6 +30,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
+    faked,
+    heads::{headers, is_json},
     reach::{Reach, check_host},
     request::{Request, web_url},
     retries::Attempt,
@@ -51,6 +53,8 @@ const HEADERS_MAX: usize = 100;
 /// Connections to one host that are kept for the next request.
 const IDLE_MAX: usize = 4;
 
+/// Of a server, or of a test.
+type Content = Either<Incoming, Full<Bytes>>;
 type Channel = Client<HttpsConnector<Reach>, Full<Bytes>>;
 
 /// What one script has for its requests; made with the first one.
@@ -177,7 +181,7 @@ async fn exchange(call: &Call, mut request: Request, unsent: &AtomicBool) -> Out
     let channel = aside(bytes, move || own.web.channel(&own.access, &trust)).await??;
     let mut left = request.redirects;
     loop {
-        let answer = once(&channel, &request, unsent).await?;
+        let answer = once((call, &channel), &request, unsent).await?;
         let Some(next) = target(&answer, &request.url)?.filter(|_| left > 0) else {
             return read(answer, &request).await;
         };
@@ -195,23 +199,31 @@ fn check(access: &Access, url: &Url) -> Result<(), Failure> {
 }
 
 async fn once(
-    channel: &Channel,
+    (call, channel): (&Call, &Channel),
     request: &Request,
     unsent: &AtomicBool,
-) -> Result<Response<Incoming>, Failure> {
+) -> Result<Response<Content>, Failure> {
+    if let Some(fakes) = &call.surroundings.fakes {
+        let answer = faked::respond(fakes, call, request).await;
+        let is_refused =
+            |it: &Failure| matches!(it, Failure::Answer(it) if it.reason == "Unreachable");
+        unsent.store(answer.as_ref().is_err_and(is_refused), Ordering::Relaxed);
+        return answer.map(|it| it.map(Either::Right));
+    }
     let Request { method, url, headers, body, .. } = request;
     let mut built = http::Request::new(Full::new(body.clone()));
     *built.method_mut() = method.clone();
     *built.uri_mut() = url.as_str().parse().map_err(|it| Failure::Plain(format!("{url}: {it}")))?;
     *built.headers_mut() = headers.clone();
-    channel.request(built).await.map_err(|it| {
+    let answer = channel.request(built).await.map_err(|it| {
         unsent.store(it.is_connect(), Ordering::Relaxed);
         failed(url, &it)
-    })
+    })?;
+    Ok(answer.map(Either::Left))
 }
 
 /// Where an answer sends us.
-fn target(answer: &Response<Incoming>, from: &Url) -> Result<Option<Url>, Failure> {
+fn target(answer: &Response<Content>, from: &Url) -> Result<Option<Url>, Failure> {
     let leads = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = answer.headers().get(LOCATION).filter(|_| leads) else { return Ok(None) };
     let wrong =
@@ -245,7 +257,7 @@ fn redirect(request: &mut Request, status: StatusCode, next: Url) {
     request.url = next;
 }
 
-async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {
+async fn read(answer: Response<Content>, request: &Request) -> Outcome {
     let (head, body) = answer.into_parts();
     let body = Limited::new(body, request.size).collect().await.map_err(|it| {
         let url = &request.url;
@@ -278,19 +290,4 @@ fn told_answer(head: &Parts, body: &[u8], url: String) -> Datum {
         Err(_) => drop(fields.insert("body_base64".into(), json!(STANDARD.encode(body)))),
     }
     Value::Object(fields).into()
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind == "application/json" || kind.ends_with("+json")
-}
-
-/// Several headers of a name are one text, with commas between them.
-fn headers(all: &HeaderMap) -> Value {
-    let text = |name: &http::HeaderName| {
-        let values = all.get_all(name).iter().map(|it| String::from_utf8_lossy(it.as_bytes()));
-        Value::from(values.collect::<Vec<_>>().join(", "))
-    };
-    all.keys().map(|name| (name.as_str().to_owned(), text(name))).collect::<Map<_, _>>().into()
 }

@@ -4,6 +4,8 @@
 //! is connected to (`reach.rs`). `request.rs` reads the arguments, `exchange.rs` sends and follows.
 
 mod exchange;
+mod faked;
+mod heads;
 mod parts;
 mod reach;
 mod request;

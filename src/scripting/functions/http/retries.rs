@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::logic::text::duration;
 use crate::scripting::{
-    functions::outcome::{Datum, Failure, Outcome},
+    functions::{
+        given,
+        outcome::{Datum, Failure, Outcome},
+    },
     values::text::{did_you_mean, shown},
 };
 
@@ -57,10 +60,7 @@ impl Retries {
             return Err(format!("`retries`: there is no option `{name}`{near}").into());
         }
         let attempts = options.get("attempts").unwrap_or(&Value::Null);
-        let attempts = attempts
-            .as_f64()
-            .filter(|it| it.fract() == 0.0)
-            .and_then(|_| attempts.as_u64().or_else(|| format!("{attempts:.0}").parse().ok()))
+        let attempts = given::integer(attempts)
             .and_then(|it| usize::try_from(it).ok())
             .filter(|it| (1..=ATTEMPTS_MAX).contains(it))
             .ok_or_else(|| {
@@ -119,34 +119,33 @@ fn requested(after: &str, now: Timestamp) -> Option<Duration> {
     Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
-fn pauses(given: Option<&Value>) -> Result<Vec<Duration>, Failure> {
+fn pauses(value: Option<&Value>) -> Result<Vec<Duration>, Failure> {
     let one = |it: &Value| {
         duration::parse(it).ok_or_else(|| {
             let expected = duration::EXPECTED;
             Failure::Plain(format!("`retries.backoff`: expected {expected}, got {}", shown(it)))
         })
     };
-    match given {
+    match value {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(items)) => items.iter().take(ATTEMPTS_MAX).map(one).collect(),
         Some(it) => Ok(vec![one(it)?]),
     }
 }
 
-fn on(given: Option<&Value>) -> Result<Option<Vec<u64>>, Failure> {
+fn on(value: Option<&Value>) -> Result<Option<Vec<u64>>, Failure> {
     let wrong = |it: &Value| {
         Failure::Plain(format!(
             "`retries.on`: expected a list of statuses such as 503, got {}",
             shown(it)
         ))
     };
-    match given {
+    match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(items)) => {
             let status = |it: &Value| {
-                let number = it.as_f64().filter(|it| (100.0..600.0).contains(it));
-                let number = number.and_then(|it| format!("{it:.0}").parse().ok());
-                number.ok_or_else(|| wrong(it))
+                let number = given::integer(it).and_then(|it| u64::try_from(it).ok());
+                number.filter(|it| (100..600).contains(it)).ok_or_else(|| wrong(it))
             };
             items.iter().map(status).collect::<Result<_, _>>().map(Some)
         }
@@ -176,6 +175,27 @@ mod tests {
     fn answered(status: u16, after: Option<&str>) -> Outcome {
         let headers = after.map_or(json!({}), |it| json!({ "retry-after": it }));
         Ok(json!({ "status": status, "headers": headers }).into())
+    }
+
+    #[test]
+    fn numbers_have_no_fraction() {
+        let read = |options: Value| {
+            let read = Retries::of(options.as_object());
+            read.map(|it| (it.attempts, it.on)).map_err(Failure::into_message)
+        };
+        assert_eq!(read(json!({ "attempts": 3 })), Ok((3, None)));
+        assert_eq!(read(json!({ "attempts": 3.0, "on": [500.0] })), Ok((3, Some(vec![500]))));
+        for wrong in [json!(0), json!(21), json!(-1), json!(2.5), json!("3"), json!(1e300)] {
+            let told = read(json!({ "attempts": wrong })).unwrap_err();
+            assert!(
+                told.starts_with("`retries.attempts`: expected a number from 1 to 20"),
+                "{told}"
+            );
+        }
+        for wrong in [json!([99]), json!([600]), json!([500.5]), json!(["503"]), json!(503)] {
+            let told = read(json!({ "attempts": 2, "on": wrong })).unwrap_err();
+            assert!(told.starts_with("`retries.on`: expected a list of statuses"), "{told}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod crds;
 mod desk;
+mod faked;
 mod pods;
 mod reading;
 mod run;

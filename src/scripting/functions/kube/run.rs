@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{self, Instant};
 
-use super::desk::{Desk, Spot, failed, option};
+use super::{
+    desk::{Desk, Spot, failed, option},
+    faked,
+};
 use crate::logic::{
     access::kube::{Attempt, Reference},
     object::{hierarchy, reference::Ownership},
@@ -37,7 +40,8 @@ pub(super) fn run(call: Call) -> BoxFuture<'static, Outcome> {
         let job = plan.spot(&desk, &call, ("batch/v1", "Job")).await?;
         plan.start(&desk, &call, &job).await?;
         let ended = plan.end(&desk, &job).await?;
-        let result = plan.result(&desk, &call, &ended).await?;
+        let mut result = plan.result(&desk, &call, &ended).await?;
+        faked::reveal(&call, &job, &mut result);
         if !call.flag("keep") {
             plan.remove(&desk, &call, &job).await?;
         }
@@ -118,7 +122,9 @@ impl Plan {
             let spot = self.spot(desk, call, ("v1", "Secret")).await?;
             self.create(desk, &spot, ("v1", "Secret"), secret).await?;
         }
-        self.create(desk, job, ("batch/v1", "Job"), &self.job).await
+        let mut object = self.job.clone();
+        faked::begin(call, job, &mut object).await?;
+        self.create(desk, job, ("batch/v1", "Job"), &object).await
     }
 
     /// Creates an object, unless the same one exists.

@@ -17,9 +17,10 @@ use rhai::{
 use serde_json::Value;
 
 use super::{HostFn, Outcome as Called, streams::Stream};
+use crate::call::Faked;
 use crate::scripting::{
     functions::{
-        self, Call, FILTERS_MAX, Given, LIBRARIES, Pace, Shape, Surroundings, embedded,
+        self, Call, FILTERS_MAX, Given, LIBRARIES, Pace, Shape, embedded, fake,
         outcome::{Datum, Failure, Outcome},
         types::{Body, Function, Library},
     },
@@ -27,7 +28,7 @@ use crate::scripting::{
         context, control,
         errors::{problem, raise},
         present,
-        script::EXPRESSION_DEPTHS_MAX,
+        script::{self, EXPRESSION_DEPTHS_MAX},
         value::{plain, to_refusable},
     },
     values::errors::{ErrorValue, Failed},
@@ -78,7 +79,7 @@ const HANDLE: &str = "library";
 
 /// What an engine knows of its script: its default tag.
 #[derive(Clone)]
-struct Here(Arc<Surroundings>, Arc<Filters>);
+struct Here(Arc<script::Shared>, Arc<Filters>);
 
 /// The filters of a script for its templates.
 type Filters = Mutex<Map>;
@@ -93,8 +94,8 @@ struct Modules {
 
 static MODULES: LazyLock<Modules> = LazyLock::new(|| control::given(modules));
 
-/// Teaches an engine all libraries, for a script in these surroundings.
-pub(super) fn register(engine: &mut Engine, surroundings: &Arc<Surroundings>) {
+/// Teaches an engine all libraries, for this script.
+pub(super) fn register(engine: &mut Engine, script: &Arc<script::Shared>) {
     for (name, module) in &MODULES.names {
         engine.register_static_module(*name, Shared::clone(module));
     }
@@ -103,7 +104,7 @@ pub(super) fn register(engine: &mut Engine, surroundings: &Arc<Surroundings>) {
     }
     engine
         .register_global_module(Shared::clone(&MODULES.methods))
-        .set_default_tag(Dynamic::from(Here(Arc::clone(surroundings), Arc::default())))
+        .set_default_tag(Dynamic::from(Here(Arc::clone(script), Arc::default())))
         .register_type_with_name::<Handle>(HANDLE)
         .register_indexer_get(|it: &mut Handle, name: ImmutableString| {
             Called::Err(problem(it.0.unknown(&name)))
@@ -228,7 +229,7 @@ fn call(
     let place = format!("{}.{}", library.name, function.name);
     let here = || {
         let here = caller.engine().default_tag().read_lock::<Here>();
-        here.map(|it| Arc::clone(&it.0)).unwrap_or_default()
+        here.map(|it| Arc::clone(&it.0.surroundings)).unwrap_or_default()
     };
     let read = || {
         let surroundings = here();
@@ -273,11 +274,35 @@ fn call(
                 Err(failure) => ended(&place, Err(failure)),
             }
         }
+        Body::Faking(what) => {
+            let shapes: Vec<_> = arguments.iter().map(shape).collect();
+            let declared = function
+                .check_shapes(library, &shapes)
+                .and_then(|()| keep(caller, what, arguments));
+            ended(&place, declared.map(|()| Value::Null.into()))
+        }
         Body::Streaming(body) => match control::handed(|| read().and_then(|it| it.flow(body))) {
             Ok(flow) => Ok(Dynamic::from(Stream::new(flow, &place))),
             Err(failure) => ended(&place, Err(failure)),
         },
     }
+}
+
+/// Keeps a function of a test.
+fn keep(caller: &NativeCallContext<'_>, what: Faked, arguments: &[Dynamic]) -> Result<(), Failure> {
+    let here = caller.engine().default_tag().read_lock::<Here>();
+    let answer = arguments.last().and_then(Dynamic::read_lock::<FnPtr>);
+    let (Some(here), Some(answer)) = (here, answer) else { return Ok(()) };
+    let script = &here.0;
+    let checked = script.check_arity(&answer, 2, "it gets the call");
+    checked.map_err(|it| Failure::Plain(it.message))?;
+    let line = caller.call_position().line().unwrap_or_default();
+    let place = format!("{}:{line}", caller.call_source().unwrap_or(&script.name));
+    let answer = (script.functions.refer(&answer), place);
+    let url = arguments.first().map(Dynamic::as_immutable_string_ref);
+    let url = url.and_then(Result::ok).map(|it| it.to_string()).unwrap_or_default();
+    let present = present::get();
+    control::given(|| fake::declare(what, &url, answer, (&script.surroundings, present)))
 }
 
 thread_local! {

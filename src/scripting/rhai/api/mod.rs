@@ -124,6 +124,6 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
         .register_type_with_name::<On>("kopf.on")
         .register_indexer_get(value);
     functions::register(engine);
-    library::register(engine, &shared.surroundings);
+    library::register(engine, shared);
     streams::register(engine);
 }

@@ -1,0 +1,96 @@
+//! `fake`: functions of a test that respond in the place of servers, containers and Jobs.
+//!
+//! What is declared is kept by `call/fakes.rs`. `http/faked.rs` and `kube/run.rs` ask it; `cli/test/commands.rs` responds to commands, at the border
+//! of the embedded API server.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Call, Surroundings};
+use crate::call::{Faked, Invocation};
+use crate::logic::handlers::function::Function as ScriptFunction;
+use crate::scripting::{
+    functions::{
+        outcome::{Failure, Outcome},
+        types::{Body, Function, Library, Parameter, Type, immediate, required},
+    },
+    values::text::did_you_mean,
+};
+
+const RESPOND: Parameter = required(
+    "respond",
+    Type::Function,
+    "Called with the call as a map. Returns the response, or nil to leave the call to other fakes.",
+);
+
+pub(super) const LIBRARY: Library = Library {
+    name: "fake",
+    doc: "Servers, commands and Jobs that a test pretends for the operator: each function takes a function of the test, which is called with what the operator sends, and returns the response. It may wait and call `check`: an error in it fails the test. The latest fake is asked first; one that returns nil leaves the call to the others. For `kopf test` only.",
+    functions: &[
+        Function {
+            name: "http",
+            doc: "Responds to `http` requests: `fake.http(\"https://api.example.com/*\", function(request) return {json = {id = 1}} end)`. The function gets `{method, url, query, headers, body, json, form, files, auth}`, with lowercase header names, and `body_base64` if the body is not UTF-8. It returns a body, or `{status, headers, body, json, body_base64}` with status 200 as the default, or `{error, message}` if there is no response: Unreachable, Untrusted or Timeout. Grants are checked as always. A request without a response fails.",
+            parameters: &[
+                required(
+                    "url",
+                    Type::Name,
+                    "The URL that it responds for; `*` stands for anything. Without a query, any query matches.",
+                ),
+                RESPOND,
+            ],
+            options: &[],
+            returns: Type::Nothing,
+            body: Body::Faking(Faked::Http),
+        },
+        Function {
+            name: "exec",
+            doc: "Responds to `kube.exec`, `kube.copy_to` and `kube.copy_from`. The function gets `{pod, namespace, container, command, stdin}`, and `stdin_base64` if the input is not UTF-8. It returns the standard output, or `{stdout, stderr, code}`. For copies, it gets `copy_to` with `data` or `data_base64`, or `copy_from`, instead of the command: these are paths; for `copy_from` it returns the content, or `{data}`, `{data_base64}` or `{code, stderr}`. The pod must exist, and the operator needs its permissions. Pods with annotations such as `dev.kopf/exec-stdout` respond by them.",
+            parameters: &[RESPOND],
+            options: &[],
+            returns: Type::Nothing,
+            body: Body::Faking(Faked::Exec),
+        },
+        Function {
+            name: "run",
+            doc: "Responds to `kube.run`. The function gets `{image, command, env, files, service_account, name, namespace}` when the Job is created, and returns its log, or `{log, code}`. The Job is created and ends with this code after a second.",
+            parameters: &[RESPOND],
+            options: &[],
+            returns: Type::Nothing,
+            body: Body::Faking(Faked::Run),
+        },
+        immediate(
+            "calls",
+            "Returns what the operator has sent so far, in order, with or without a response: `#fake.calls(\"http\")`. Each item is what the function of the fake gets.",
+            &[required("what", Type::Name, "One of \"http\", \"exec\" and \"run\".")],
+            Type::List,
+            calls,
+        ),
+    ],
+};
+
+/// `fake.http`, `fake.exec` and `fake.run`; the engines pass the function of the script.
+pub(crate) fn declare(
+    what: Faked,
+    url: &str,
+    function: (ScriptFunction, String),
+    (surroundings, present): (&Surroundings, Option<Arc<Invocation>>),
+) -> Result<(), Failure> {
+    let fakes = surroundings.fakes.as_ref().ok_or(ONLY_TESTS)?;
+    let present = present.ok_or("call it inside of a test, in `kopf.test`")?;
+    Ok(fakes.declare(what, url, function, present)?)
+}
+
+const ONLY_TESTS: &str = "only the tests of `kopf test` have fakes";
+
+/// `fake.calls`
+fn calls(call: &Call) -> Outcome {
+    let fakes = call.surroundings.fakes.as_ref().ok_or(ONLY_TESTS)?;
+    let given = call.text("what");
+    let what = Faked::ALL.into_iter().find(|it| it.name() == given).ok_or_else(|| {
+        let near = did_you_mean(given, Faked::ALL.into_iter().map(Faked::name), "");
+        let given = Value::from(given);
+        format!("`what`: expected \"http\", \"exec\" or \"run\", got {given}{near}")
+    })?;
+    Ok(Value::from(fakes.calls(what)).into())
+}
