@@ -8,7 +8,7 @@ use super::{Given, Pace, Shape, Surroundings, bounds, given, pace, passage::Pass
 use crate::call::Invocation;
 use crate::scripting::{
     functions::{
-        outcome::{Datum, Failure, Flow, Outcome},
+        outcome::{Datum, Failure, Flow, Outcome, integer},
         types::{Function, Library, Type},
     },
     values::text::did_you_mean,
@@ -98,7 +98,7 @@ impl Call {
 
     /// A number without a fraction, unless it was left out.
     pub(crate) fn integer(&self, name: &str) -> Option<i64> {
-        given::integer(self.value(name))
+        integer(self.value(name))
     }
 
     /// A number, unless it was left out.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::logic::text::duration;
 use crate::scripting::{
     functions::{
-        outcome::{Datum, Failure},
+        outcome::{Datum, Failure, integer},
         types::{Parameter, Type},
     },
     values::{limits, refused::Refused, text::shown},
@@ -171,12 +171,6 @@ impl Parameter {
         }
         Ok(())
     }
-}
-
-/// A number without a fraction, also one that is written with one: `2.0`.
-pub(super) fn integer(value: &Value) -> Option<i64> {
-    let whole = || value.as_f64().filter(|it| it.fract() == 0.0);
-    value.as_i64().or_else(|| format!("{:.0}", whole()?).parse().ok())
 }
 
 /// A duration.

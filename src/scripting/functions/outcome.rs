@@ -43,6 +43,12 @@ impl Datum {
     }
 }
 
+/// A number without a fraction, also one that is written with one: `2.0`.
+pub(crate) fn integer(value: &serde_json::Value) -> Option<i64> {
+    let whole = || value.as_f64().filter(|it| it.fract() == 0.0);
+    value.as_i64().or_else(|| format!("{:.0}", whole()?).parse().ok())
+}
+
 /// A number as JSON, without a fraction if it has none.
 pub(crate) fn plain_number(number: f64) -> serde_json::Value {
     /// Beyond this, numbers of 64 bits have no fractions.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Call, bounds, pace};
 use crate::scripting::{
     functions::{
-        outcome::{Failure, Outcome},
+        outcome::{Failure, Outcome, integer},
         types::{Library, Type, immediate, required},
     },
     values::text::{did_you_mean, shown},
@@ -166,7 +166,7 @@ fn build(call: &Call) -> Outcome {
     let wrong =
         |name: &str| Failure::Plain(format!("`parts.{name}`: a URL of this scheme has none"));
     if let Some(port) = parts.get("port").filter(|it| !it.is_null()) {
-        let port = super::given::integer(port).and_then(|it| u16::try_from(it).ok());
+        let port = integer(port).and_then(|it| u16::try_from(it).ok());
         let port = port.ok_or("`parts.port`: expected a number from 0 to 65535")?;
         url.set_port(Some(port)).map_err(|()| wrong("port"))?;
     }

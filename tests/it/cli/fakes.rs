@@ -261,39 +261,39 @@ end)
         ("none_test.lua", test),
         1,
         &expect![[r#"
-        FAILED  none_test.lua: none
-            none_test.lua:16: check.that: it is false
-                check.that(false)
-            stack traceback:
-                none_test.lua:16
-            the log of the operator:
-            [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: no fake answers POST https://api.example.com/items?dry=no: the test declares none; declare fake.http("https://api.example.com/items?dry=no", FUNCTION) in the test
-                handlers.lua:5: http.post: no fake answers POST https://api.example.com/items?dry=no: the test declares none; declare fake.http("https://api.example.com/items?dry=no", FUNCTION) in the test
-                    local made = http.post("https://api.example.com/items", {
+            FAILED  none_test.lua: none
+                none_test.lua:16: check.that: it is false
+                    check.that(false)
                 stack traceback:
-                    handlers.lua:5
-            [2030-01-01 00:00:01,100] objects    [WARNING ] [default/two] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: the connection to forbidden.example.org:80 is not granted to this script; --allow-net=forbidden.example.org:80 would allow it
-                handlers.lua:13: http.post: the connection to forbidden.example.org:80 is not granted to this script; --allow-net=forbidden.example.org:80 would allow it
-                    local made = http.post(data.upload, { form = { kind = "log" }, files = { file = { content = "a\nb", name = "x.log" } }, retries = { attempts = 3, on = { 503 } }…
-                stack traceback:
-                    handlers.lua:13
-            [2030-01-01 00:00:02,100] objects    [WARNING ] [default/three] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: no fake answers POST https://other.example.com/x: those of the test are for ["https://other.example.com/*"]; declare fake.http("https://other.example.com/x", FUNCTION) in the test
-                handlers.lua:13: http.post: no fake answers POST https://other.example.com/x: those of the test are for ["https://other.example.com/*"]; declare fake.http("https://other.example.com/x", FUNCTION) in the test
-                    local made = http.post(data.upload, { form = { kind = "log" }, files = { file = { content = "a\nb", name = "x.log" } }, retries = { attempts = 3, on = { 503 } }…
-                stack traceback:
-                    handlers.lua:13
-            [2030-01-01 00:00:03,100] objects    [WARNING ] [default/four] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: kube.exec: cannot create pods.v1/exec 'web' in 'default': 404 Not Found: pods "web" not found
-                handlers.lua:19: kube.exec: cannot create pods.v1/exec 'web' in 'default': 404 Not Found: pods "web" not found
-                    local got = kube.exec("web", { "sh", "-c", data.exec }, { stdin = "in" })
-                stack traceback:
-                    handlers.lua:19
-            [2030-01-01 00:00:14,100] objects    [WARNING ] [default/five] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: kube.exec: cannot create pods.v1/exec 'web' in 'default': invalid response: the command could not be run: Internal error occurred: no fake answers ["sh","-c","make"] in the pod web: declare fake.exec(FUNCTION) in the test, or give the pod the annotation dev.kopf/exec-stdout
-                handlers.lua:19: kube.exec: cannot create pods.v1/exec 'web' in 'default': invalid response: the command could not be run: Internal error occurred: no fake answers ["sh","-c","make"] in the pod web: declare fake.exec(FUNCTION) in the test, or give the pod the annotation dev.kopf/exec-stdout
-                    local got = kube.exec("web", { "sh", "-c", data.exec }, { stdin = "in" })
-                stack traceback:
-                    handlers.lua:19
+                    none_test.lua:16
+                the log of the operator:
+                [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: no fake responds to POST https://api.example.com/items?dry=no: the test declares none; declare fake.http("https://api.example.com/items?dry=no", FUNCTION) in the test
+                    handlers.lua:5: http.post: no fake responds to POST https://api.example.com/items?dry=no: the test declares none; declare fake.http("https://api.example.com/items?dry=no", FUNCTION) in the test
+                        local made = http.post("https://api.example.com/items", {
+                    stack traceback:
+                        handlers.lua:5
+                [2030-01-01 00:00:01,100] objects    [WARNING ] [default/two] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: the connection to forbidden.example.org:80 is not granted to this script; --allow-net=forbidden.example.org:80 would allow it
+                    handlers.lua:13: http.post: the connection to forbidden.example.org:80 is not granted to this script; --allow-net=forbidden.example.org:80 would allow it
+                        local made = http.post(data.upload, { form = { kind = "log" }, files = { file = { content = "a\nb", name = "x.log" } }, retries = { attempts = 3, on = { 503 } }…
+                    stack traceback:
+                        handlers.lua:13
+                [2030-01-01 00:00:02,100] objects    [WARNING ] [default/three] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: no fake responds to POST https://other.example.com/x: those of the test are for ["https://other.example.com/*"]; declare fake.http("https://other.example.com/x", FUNCTION) in the test
+                    handlers.lua:13: http.post: no fake responds to POST https://other.example.com/x: those of the test are for ["https://other.example.com/*"]; declare fake.http("https://other.example.com/x", FUNCTION) in the test
+                        local made = http.post(data.upload, { form = { kind = "log" }, files = { file = { content = "a\nb", name = "x.log" } }, retries = { attempts = 3, on = { 503 } }…
+                    stack traceback:
+                        handlers.lua:13
+                [2030-01-01 00:00:03,100] objects    [WARNING ] [default/four] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: kube.exec: cannot create pods.v1/exec 'web' in 'default': 404 Not Found: pods "web" not found
+                    handlers.lua:19: kube.exec: cannot create pods.v1/exec 'web' in 'default': 404 Not Found: pods "web" not found
+                        local got = kube.exec("web", { "sh", "-c", data.exec }, { stdin = "in" })
+                    stack traceback:
+                        handlers.lua:19
+                [2030-01-01 00:00:14,100] objects    [WARNING ] [default/five] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: kube.exec: cannot create pods.v1/exec 'web' in 'default': invalid response: the command could not be run: Internal error occurred: no fake responds to ["sh","-c","make"] in the pod web: declare fake.exec(FUNCTION) in the test, or give the pod the annotation dev.kopf/exec-stdout
+                    handlers.lua:19: kube.exec: cannot create pods.v1/exec 'web' in 'default': invalid response: the command could not be run: Internal error occurred: no fake responds to ["sh","-c","make"] in the pod web: declare fake.exec(FUNCTION) in the test, or give the pod the annotation dev.kopf/exec-stdout
+                        local got = kube.exec("web", { "sh", "-c", data.exec }, { stdin = "in" })
+                    stack traceback:
+                        handlers.lua:19
 
-        1 test, 1 failed"#]],
+            1 test, 1 failed"#]],
     );
 }
 
@@ -327,41 +327,41 @@ end)
         ("errors_test.lua", test),
         1,
         &expect![[r#"
-        FAILED  errors_test.lua: a check
-            errors_test.lua:8: check.equal: expected "two", got "one"
-                check.equal(request.json.name, "two")
-            stack traceback:
-                errors_test.lua:8
-            the log of the operator:
-            [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: the function of fake.http has failed: check.equal: expected "two", got "one"
-                handlers.lua:5: http.post: the function of fake.http has failed: check.equal: expected "two", got "one"
-                    local made = http.post("https://api.example.com/items", {
+            FAILED  errors_test.lua: a check
+                errors_test.lua:8: check.equal: expected "two", got "one"
+                    check.equal(request.json.name, "two")
                 stack traceback:
-                    handlers.lua:5
-        FAILED  errors_test.lua: a field
-            fake.http: the answer of the function: there is no field `stauts`; did you mean `status`?
-            the log of the operator:
-            [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: the function of fake.http has failed: fake.http: the answer of the function: there is no field `stauts`; did you mean `status`?
-                handlers.lua:5: http.post: the function of fake.http has failed: fake.http: the answer of the function: there is no field `stauts`; did you mean `status`?
-                    local made = http.post("https://api.example.com/items", {
+                    errors_test.lua:8
+                the log of the operator:
+                [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: the function of fake.http has failed: check.equal: expected "two", got "one"
+                    handlers.lua:5: http.post: the function of fake.http has failed: check.equal: expected "two", got "one"
+                        local made = http.post("https://api.example.com/items", {
+                    stack traceback:
+                        handlers.lua:5
+            FAILED  errors_test.lua: a field
+                errors_test.lua:13: fake.http: what the function returns: there is no field `stauts`; did you mean `status`?
+                the log of the operator:
+                [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: the function of fake.http has failed: errors_test.lua:13: fake.http: what the function returns: there is no field `stauts`; did you mean `status`?
+                    handlers.lua:5: http.post: the function of fake.http has failed: errors_test.lua:13: fake.http: what the function returns: there is no field `stauts`; did you mean `status`?
+                        local made = http.post("https://api.example.com/items", {
+                    stack traceback:
+                        handlers.lua:5
+            FAILED  errors_test.lua: a status
+                errors_test.lua:17: fake.http: what the function returns: `status`: expected a number from 200 to 599, got 99
+                the log of the operator:
+                [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: the function of fake.http has failed: errors_test.lua:17: fake.http: what the function returns: `status`: expected a number from 200 to 599, got 99
+                    handlers.lua:5: http.post: the function of fake.http has failed: errors_test.lua:17: fake.http: what the function returns: `status`: expected a number from 200 to 599, got 99
+                        local made = http.post("https://api.example.com/items", {
+                    stack traceback:
+                        handlers.lua:5
+            FAILED  errors_test.lua: what
+                errors_test.lua:21: fake.calls: `what`: expected "http", "exec" or "run", got "https"; did you mean `http`?
+                    fake.calls("https")
                 stack traceback:
-                    handlers.lua:5
-        FAILED  errors_test.lua: a status
-            fake.http: the answer of the function: `status`: expected a number from 200 to 599, got 99
-            the log of the operator:
-            [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: the function of fake.http has failed: fake.http: the answer of the function: `status`: expected a number from 200 to 599, got 99
-                handlers.lua:5: http.post: the function of fake.http has failed: fake.http: the answer of the function: `status`: expected a number from 200 to 599, got 99
-                    local made = http.post("https://api.example.com/items", {
-                stack traceback:
-                    handlers.lua:5
-        FAILED  errors_test.lua: what
-            errors_test.lua:21: fake.calls: `what`: expected "http", "exec" or "run", got "https"; did you mean `http`?
-                fake.calls("https")
-            stack traceback:
-                errors_test.lua:21
-            the log of the operator:
+                    errors_test.lua:21
+                the log of the operator:
 
-        4 tests, 4 failed"#]],
+            4 tests, 4 failed"#]],
     );
 }
 

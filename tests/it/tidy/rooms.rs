@@ -88,7 +88,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/operator", 1200),
     ("reactor/streams", 1300),
     ("scripting", 200),
-    ("scripting/functions", 14700),
+    ("scripting/functions", 14900),
     ("scripting/handles", 2000),
     ("scripting/host", 700),
     ("scripting/lua", 4700),

@@ -76,12 +76,12 @@ fn schedules_in_rhai() {
 
 #[test]
 fn appliances_in_lua() {
-    passes("ports/appliances", "lua", 2);
+    passes("ports/appliances", "lua", 3);
 }
 
 #[test]
 fn appliances_in_rhai() {
-    passes("ports/appliances", "rhai", 2);
+    passes("ports/appliances", "rhai", 3);
 }
 
 #[test]

@@ -33,7 +33,7 @@ use super::{
     faked,
     heads::{headers, is_json},
     reach::{Reach, check_host},
-    request::{Request, web_url},
+    request::{Request, told, web_url},
     retries::Attempt,
     trouble::{failed, unreached},
 };
@@ -204,7 +204,8 @@ async fn once(
     unsent: &AtomicBool,
 ) -> Result<Response<Content>, Failure> {
     if let Some(fakes) = &call.surroundings.fakes {
-        let answer = faked::respond(fakes, call, request).await;
+        let answer =
+            faked::respond(fakes, (&request.method, &request.url), told(call, request)?).await;
         let is_refused =
             |it: &Failure| matches!(it, Failure::Answer(it) if it.reason == "Unreachable");
         unsent.store(answer.as_ref().is_err_and(is_refused), Ordering::Relaxed);

@@ -1,22 +1,18 @@
 //! Requests in a test: a function of the test responds in the place of the server.
 
 use ::base64::{Engine as _, engine::general_purpose::STANDARD};
+use ::url::Url;
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE},
+    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header::CONTENT_TYPE,
 };
 use http_body_util::Full;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{
-    heads::{headers, is_json},
-    request::Request,
-    trouble::unreached,
-};
+use super::trouble::unreached;
 use crate::call::{Faked, Fakes};
 use crate::scripting::{
-    functions::{Call, given, outcome::Failure, tree, url},
+    functions::outcome::{Failure, integer},
     values::text::{did_you_mean, shown},
 };
 
@@ -24,14 +20,13 @@ use crate::scripting::{
 const ERRORS: [&str; 3] = ["Unreachable", "Untrusted", "Timeout"];
 const FIELDS: [&str; 7] = ["status", "headers", "body", "json", "body_base64", "error", "message"];
 
-/// The response of a fake.
+/// The response of a fake to what is told.
 pub(super) async fn respond(
     fakes: &Fakes,
-    call: &Call,
-    request: &Request,
+    (method, url): (&Method, &Url),
+    told: Value,
 ) -> Result<Response<Full<Bytes>>, Failure> {
-    let Request { method, url, .. } = request;
-    let answer = fakes.respond(Faked::Http, url.as_str(), told(call, request)?).await?;
+    let answer = fakes.respond(Faked::Http, url.as_str(), told).await?;
     let Some(answer) = answer else {
         let declared = fakes.urls();
         let others = if declared.is_empty() {
@@ -47,52 +42,6 @@ pub(super) async fn respond(
     };
     let read = read(&answer.value).map_err(|problem| fakes.reject(&answer, &problem))?;
     read.map_err(|(reason, message)| unreached(&reason, format!("{url}: {message}")))
-}
-
-/// What a request sends, for the fake and for the record.
-fn told(call: &Call, request: &Request) -> Result<Value, Failure> {
-    let mut fields = Map::new();
-    fields.insert("method".into(), request.method.as_str().into());
-    fields.insert("url".into(), request.url.as_str().into());
-    fields.insert("query".into(), url::fields(request.url.query().unwrap_or_default())?);
-    fields.insert("headers".into(), headers(&request.headers));
-    // Redirections to other hosts lose the header.
-    let auth = call.map("auth").filter(|_| request.headers.contains_key(AUTHORIZATION));
-    fields.extend(auth.map(|it| ("auth".into(), it.clone().into())));
-    // Redirections may lose the body.
-    if request.body.is_empty() {
-        return Ok(fields.into());
-    }
-    for name in ["form", "files"] {
-        fields.extend(call.map(name).map(|it| (name.into(), it.clone().into())));
-    }
-    if let Some(files) = fields.get_mut("files").and_then(Value::as_object_mut) {
-        files.iter_mut().for_each(|(field, it)| complete(field, it));
-        return Ok(fields.into());
-    }
-    match std::str::from_utf8(&request.body) {
-        Ok(text) => {
-            if is_json(&request.headers)
-                && let Ok(value) = tree::json(text)
-            {
-                fields.insert("json".into(), value);
-            }
-            fields.insert("body".into(), text.into());
-        }
-        Err(_) => drop(fields.insert("body_base64".into(), STANDARD.encode(&request.body).into())),
-    }
-    Ok(fields.into())
-}
-
-/// Adds what a file has by default.
-fn complete(field: &str, file: &mut Value) {
-    if let Value::String(content) = file {
-        *file = json!({ "content": std::mem::take(content) });
-    }
-    if let Some(file) = file.as_object_mut() {
-        file.entry("name").or_insert_with(|| field.into());
-        file.entry("type").or_insert_with(|| "application/octet-stream".into());
-    }
 }
 
 /// A response, or the reason and the message of none.
@@ -127,7 +76,7 @@ fn read(answer: &Value) -> Result<Read, String> {
     let status = match fields.get("status") {
         None => 200,
         Some(it) => {
-            let status = given::integer(it).and_then(|it| u16::try_from(it).ok());
+            let status = integer(it).and_then(|it| u16::try_from(it).ok());
             status.filter(|it| (200..600).contains(it)).ok_or_else(|| {
                 format!("`status`: expected a number from 200 to 599, got {}", shown(it))
             })?

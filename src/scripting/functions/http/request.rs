@@ -12,11 +12,15 @@ use http::{
         TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::{parts, retries::Retries};
+use super::{
+    heads::{headers, is_json},
+    parts,
+    retries::Retries,
+};
 use crate::scripting::{
-    functions::{Call, outcome::Failure, url},
+    functions::{Call, outcome::Failure, tree, url},
     values::text::shown,
 };
 
@@ -183,4 +187,50 @@ fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
         headers.insert(key, text);
     }
     Ok(())
+}
+
+/// What a request sends, for the fake and for the record.
+pub(super) fn told(call: &Call, request: &Request) -> Result<Value, Failure> {
+    let mut fields = Map::new();
+    fields.insert("method".into(), request.method.as_str().into());
+    fields.insert("url".into(), request.url.as_str().into());
+    fields.insert("query".into(), url::fields(request.url.query().unwrap_or_default())?);
+    fields.insert("headers".into(), headers(&request.headers));
+    // Redirections to other hosts lose the header.
+    let auth = call.map("auth").filter(|_| request.headers.contains_key(AUTHORIZATION));
+    fields.extend(auth.map(|it| ("auth".into(), it.clone().into())));
+    // Redirections may lose the body.
+    if request.body.is_empty() {
+        return Ok(fields.into());
+    }
+    for name in ["form", "files"] {
+        fields.extend(call.map(name).map(|it| (name.into(), it.clone().into())));
+    }
+    if let Some(files) = fields.get_mut("files").and_then(Value::as_object_mut) {
+        files.iter_mut().for_each(|(field, it)| complete(field, it));
+        return Ok(fields.into());
+    }
+    match std::str::from_utf8(&request.body) {
+        Ok(text) => {
+            if is_json(&request.headers)
+                && let Ok(value) = tree::json(text)
+            {
+                fields.insert("json".into(), value);
+            }
+            fields.insert("body".into(), text.into());
+        }
+        Err(_) => drop(fields.insert("body_base64".into(), STANDARD.encode(&request.body).into())),
+    }
+    Ok(fields.into())
+}
+
+/// Adds what a file has by default.
+fn complete(field: &str, file: &mut Value) {
+    if let Value::String(content) = file {
+        *file = json!({ "content": std::mem::take(content) });
+    }
+    if let Some(file) = file.as_object_mut() {
+        file.entry("name").or_insert_with(|| field.into());
+        file.entry("type").or_insert_with(|| "application/octet-stream".into());
+    }
 }

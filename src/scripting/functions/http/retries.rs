@@ -8,10 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::logic::text::duration;
 use crate::scripting::{
-    functions::{
-        given,
-        outcome::{Datum, Failure, Outcome},
-    },
+    functions::outcome::{Datum, Failure, Outcome, integer},
     values::text::{did_you_mean, shown},
 };
 
@@ -60,7 +57,7 @@ impl Retries {
             return Err(format!("`retries`: there is no option `{name}`{near}").into());
         }
         let attempts = options.get("attempts").unwrap_or(&Value::Null);
-        let attempts = given::integer(attempts)
+        let attempts = integer(attempts)
             .and_then(|it| usize::try_from(it).ok())
             .filter(|it| (1..=ATTEMPTS_MAX).contains(it))
             .ok_or_else(|| {
@@ -144,7 +141,7 @@ fn on(value: Option<&Value>) -> Result<Option<Vec<u64>>, Failure> {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(items)) => {
             let status = |it: &Value| {
-                let number = given::integer(it).and_then(|it| u64::try_from(it).ok());
+                let number = integer(it).and_then(|it| u64::try_from(it).ok());
                 number.filter(|it| (100..600).contains(it)).ok_or_else(|| wrong(it))
             };
             items.iter().map(status).collect::<Result<_, _>>().map(Some)

@@ -5,7 +5,10 @@ use serde_json::{Map, Value, json};
 use super::desk::Spot;
 use crate::call::{Faked, Fakes};
 use crate::scripting::{
-    functions::{Call, given, outcome::Failure},
+    functions::{
+        Call,
+        outcome::{Failure, integer},
+    },
     values::text::{did_you_mean, shown},
 };
 
@@ -62,7 +65,7 @@ fn read(answer: &Value) -> Result<(u8, String), String> {
     }
     let code = match fields.get("code") {
         None | Some(Value::Null) => 0,
-        Some(it) => given::integer(it)
+        Some(it) => integer(it)
             .and_then(|it| u8::try_from(it).ok())
             .ok_or_else(|| format!("`code`: expected a number from 0 to 255, got {}", shown(it)))?,
     };

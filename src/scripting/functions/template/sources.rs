@@ -161,5 +161,5 @@ impl Text {
 }
 
 fn includes(word: &str) -> bool {
-    matches!(word, "include" | "import" | "from")
+    matches!(word, "include" | "import" | "from" | "extends")
 }

@@ -15,11 +15,12 @@ use minijinja::{
 };
 
 use super::{
+    blocks::{Family, bodies, is_super},
     sources::Texts,
     tree::{ITEMS, Made, PAIRS, Tree, Wrong, through, variable, wrong},
 };
 
-/// How deep files may include each other.
+/// How deep files may include and extend each other, with the blocks in between.
 const DEPTH_MAX: usize = 16;
 /// Statements of all files, each time that it is included.
 const STATEMENTS_MAX: usize = 100_000;
@@ -31,6 +32,8 @@ pub(super) struct Builder<'a, 't> {
     parsed: &'t [Stmt<'a>],
     /// The files around the present place, the innermost last.
     around: Vec<usize>,
+    /// Those that are being included, the innermost last.
+    families: Vec<Family<'a, 't>>,
     statements: usize,
 }
 
@@ -47,7 +50,7 @@ impl<'a, 't> Builder<'a, 't> {
             collect_namespaces(it, &mut namespaces);
         }
         let tree = Tree { is_strict, filters, namespaces };
-        Builder { tree, texts, parsed, around: Vec::new(), statements: 0 }
+        Builder { tree, texts, parsed, around: Vec::new(), families: Vec::new(), statements: 0 }
     }
 
     /// The whole template.
@@ -57,35 +60,80 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(Stmt::Template(Spanned::new(Template { children }, span)))
     }
 
-    /// The statements of a file.
+    /// The statements of a file; of one that extends another file, those of that one with its blocks.
     fn file(&mut self, place: usize, span: Span) -> Made<Vec<Stmt<'a>>> {
-        let (Some(Stmt::Template(file)), Some(text)) =
-            (self.parsed.get(place), self.texts.0.get(place))
-        else {
-            return Ok(Vec::new());
-        };
-        if self.around.contains(&place) || self.around.len() >= DEPTH_MAX {
-            let name = text.name.as_deref().unwrap_or_default();
+        let family = Family::of(place, (self.texts, self.parsed), DEPTH_MAX)?;
+        self.count(family.statements)?;
+        let (before, files) = (self.around.len(), family.files.clone());
+        self.families.push(family);
+        let mut statements = Vec::new();
+        for (number, place) in files.iter().enumerate() {
+            let (Some(Stmt::Template(file)), Some(text)) =
+                (self.parsed.get(*place), self.texts.0.get(*place))
+            else {
+                continue;
+            };
+            self.enter(*place, span)?;
+            if number + 1 < files.len() {
+                let definitions = file.children.iter().filter(|it| is_definition(it));
+                definitions.into_iter().try_for_each(|it| self.add(it, &mut statements))?;
+                continue;
+            }
+            for (number, it) in file.children.iter().enumerate() {
+                match it {
+                    // The empty lines in front of the file are not part of it.
+                    Stmt::EmitRaw(raw) if number == 0 => {
+                        let rest = raw.raw.get(text.lines_before..).unwrap_or_default();
+                        statements.push(emitted(rest, raw.span()));
+                    }
+                    _other => self.add(it, &mut statements)?,
+                }
+            }
+        }
+        self.around.truncate(before);
+        self.families.pop();
+        Ok(statements)
+    }
+
+    /// One level deeper, in this file.
+    fn enter(&mut self, place: usize, span: Span) -> Made<()> {
+        if self.around.contains(&place) || self.depth() >= DEPTH_MAX {
+            let name = self.texts.0.get(place).and_then(|it| it.name.as_deref());
+            let name = name.unwrap_or_default();
             return wrong(
                 span,
                 format!("\"{name}\" includes itself, or is included {DEPTH_MAX} levels deep"),
             );
         }
         self.around.push(place);
-        let padding = text.lines_before;
-        let mut statements = Vec::new();
-        for (number, it) in file.children.iter().enumerate() {
-            match it {
-                // The empty lines in front of the file are not part of it.
-                Stmt::EmitRaw(raw) if number == 0 => {
-                    let rest = raw.raw.get(padding..).unwrap_or_default();
-                    statements.push(emitted(rest, raw.span()));
-                }
-                _other => self.add(it, &mut statements)?,
-            }
+        Ok(())
+    }
+
+    fn depth(&self) -> usize {
+        self.around.len() + self.families.iter().map(|it| it.around.len()).sum::<usize>()
+    }
+
+    fn count(&mut self, statements: usize) -> Made<()> {
+        self.statements += statements;
+        if self.statements > STATEMENTS_MAX {
+            let message = format!("the template has more than {STATEMENTS_MAX} statements");
+            return Err(Wrong { line: 0, message });
         }
-        self.around.pop();
-        Ok(statements)
+        Ok(())
+    }
+
+    /// A body of a block, with variables of its own.
+    fn block(&mut self, name: &'a str, number: usize, span: Span) -> Made<Stmt<'a>> {
+        if self.depth() >= DEPTH_MAX {
+            let told = format!("the block `{name}` is more than {DEPTH_MAX} levels deep");
+            return wrong(span, told);
+        }
+        let Some(family) = self.families.last_mut() else { return wrong(span, NO_SUPER) };
+        let Some(body) = family.body(name, number) else { return wrong(span, NO_SUPER) };
+        family.around.push((name, number));
+        let body = self.body(body)?;
+        drop(self.families.last_mut().and_then(|it| it.around.pop()));
+        Ok(Stmt::WithBlock(Spanned::new(WithBlock { assignments: Vec::new(), body }, span)))
     }
 
     fn body(&mut self, statements: &[Stmt<'a>]) -> Made<Vec<Stmt<'a>>> {
@@ -97,12 +145,13 @@ impl<'a, 't> Builder<'a, 't> {
     }
 
     fn add(&mut self, statement: &Stmt<'a>, to: &mut Vec<Stmt<'a>>) -> Made<()> {
-        self.statements += 1;
-        if self.statements > STATEMENTS_MAX {
-            let message = format!("the template has more than {STATEMENTS_MAX} statements");
-            return Err(Wrong { line: 0, message });
-        }
+        self.count(1)?;
         match statement {
+            Stmt::EmitExpr(it) if is_super(&it.expr) => {
+                let around = self.families.last().and_then(|it| it.around.last().copied());
+                let Some((name, number)) = around else { return wrong(it.span(), NO_SUPER) };
+                to.push(self.block(name, number + 1, it.span())?);
+            }
             Stmt::EmitExpr(it) => {
                 let made = EmitExpr { expr: self.tree.value(&it.expr)? };
                 to.push(Stmt::EmitExpr(Spanned::new(made, it.span())));
@@ -154,8 +203,10 @@ impl<'a, 't> Builder<'a, 't> {
             }
             Stmt::Continue(it) => to.push(Stmt::Continue(Spanned::new(Continue, it.span()))),
             Stmt::Break(it) => to.push(Stmt::Break(Spanned::new(Break, it.span()))),
-            Stmt::Block(it) => return wrong(it.span(), NO_BLOCKS),
-            Stmt::Extends(it) => return wrong(it.span(), NO_BLOCKS),
+            Stmt::Block(it) => to.push(self.block(it.name, 0, it.span())?),
+            Stmt::Extends(it) => {
+                return wrong(it.span(), "`extends` is for the top level of a file");
+            }
             Stmt::AutoEscape(it) => {
                 return wrong(it.span(), "there is no `{% autoescape %}`; use the filter `escape`");
             }
@@ -302,8 +353,15 @@ impl<'a, 't> Builder<'a, 't> {
     }
 }
 
-const NO_BLOCKS: &str =
-    "there are no `{% block %}` and `{% extends %}`; use `{% include %}` and macros";
+const NO_SUPER: &str = "`super()` is for blocks that are in the extended file, too";
+
+/// Whether a statement outside of blocks counts in a file that extends another one.
+fn is_definition(statement: &Stmt<'_>) -> bool {
+    matches!(
+        statement,
+        Stmt::Set(_) | Stmt::SetBlock(_) | Stmt::Macro(_) | Stmt::Import(_) | Stmt::FromImport(_)
+    )
+}
 
 /// Text is written as a value, so that its length is counted.
 fn emitted(raw: &str, span: Span) -> Stmt<'_> {
@@ -323,32 +381,10 @@ fn namespace_of<'a, 's>(set: &'s Set<'a>) -> Option<(&'a str, &'s Spanned<Call<'
 }
 
 fn collect_namespaces<'a>(statement: &Stmt<'a>, to: &mut BTreeSet<&'a str>) {
-    let bodies: [&[Stmt<'a>]; 2] = match statement {
-        Stmt::Set(it) => {
-            to.extend(namespace_of(it).map(|(name, _)| name));
-            [&[], &[]]
-        }
-        Stmt::Template(it) => [&it.children, &[]],
-        Stmt::ForLoop(it) => [&it.body, &it.else_body],
-        Stmt::IfCond(it) => [&it.true_body, &it.false_body],
-        Stmt::WithBlock(it) => [&it.body, &[]],
-        Stmt::SetBlock(it) => [&it.body, &[]],
-        Stmt::FilterBlock(it) => [&it.body, &[]],
-        Stmt::Macro(it) => [&it.body, &[]],
-        Stmt::CallBlock(it) => [&it.macro_decl.body, &[]],
-        Stmt::EmitExpr(_)
-        | Stmt::EmitRaw(_)
-        | Stmt::AutoEscape(_)
-        | Stmt::Block(_)
-        | Stmt::Extends(_)
-        | Stmt::Include(_)
-        | Stmt::Import(_)
-        | Stmt::FromImport(_)
-        | Stmt::Do(_)
-        | Stmt::Continue(_)
-        | Stmt::Break(_) => [&[], &[]],
-    };
-    for it in bodies.into_iter().flatten() {
+    if let Stmt::Set(it) = statement {
+        to.extend(namespace_of(it).map(|(name, _)| name));
+    }
+    for it in bodies(statement).into_iter().flatten() {
         collect_namespaces(it, to);
     }
 }

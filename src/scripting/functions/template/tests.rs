@@ -194,10 +194,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ("{{ name | indent(300) }}", "line 1: indent: at most 200"),
         ("{{ nothing() }}", "line 1: unknown function: nothing is unknown"),
         ("{{ '?' | b64decode }}", "line 1: b64decode: Invalid symbol 63, offset 0."),
-        (
-            "{% extends 'x' %}",
-            "line 1: there are no `{% block %}` and `{% extends %}`; use `{% include %}` and macros",
-        ),
+        ("\n{% extends 'x' %}", "line 2: there is no \"x\" next to the script"),
         ("{% include name %}", "line 1: expected the name of a file in quotes"),
         ("\n{% include 'x' %}", "line 2: there is no \"x\" next to the script"),
         ("{% include '/etc/passwd' %}", "line 1: \"/etc/passwd\" is refused: it is absolute"),
@@ -247,6 +244,115 @@ fn files_next_to_the_script_are_included() {
     ] {
         assert_eq!(fill(text).unwrap_err(), told, "{text}");
     }
+}
+
+#[test]
+fn a_file_can_be_extended() {
+    let near = with_files(&[
+        (
+            "base",
+            "<{% block title %}base{% endblock %}>{% block body %}{% endblock %}{{ foot | default('-') }}\n",
+        ),
+        ("middle", "{% extends 'base' %}{% block title %}{{ super() }}+middle{% endblock %}"),
+        ("loops", "{% for x in [1, 2] %}{% block one %}{{ x }}{% endblock %}{% endfor %}"),
+        ("self", "{% extends 'self' %}"),
+        ("a", "{% extends 'b' %}"),
+        ("b", "{% extends 'a' %}"),
+        ("again", "{% extends 'base' %}{% block body %}{% include 'again' %}{% endblock %}"),
+        ("broken", "{% extends 'base' %}\n{% block title %}\n{{ gone }}{% endblock %}"),
+        ("ring", "{% block x %}{% block y %}{% endblock %}{% endblock %}"),
+    ]);
+    let values = json!({ "name": "web" });
+    let fill = |text: &str| whole(&task(text, &values, &near));
+    for (text, expected) in [
+        ("{% include 'base' %}", "<base>-\n"),
+        ("{% extends 'base' %}ignored{{ gone }}", "<base>-\n"),
+        ("{% extends 'base' %}{% block title %}{{ name }}{% endblock %}", "<web>-\n"),
+        (
+            "{% extends 'middle' %}{% block title %}{{ super() }}+{{ name }}{% endblock %}",
+            "<base+middle+web>-\n",
+        ),
+        (
+            "{% extends 'middle' %}{% set foot = name %}{% block body %}{{ foot }}{% endblock %}",
+            "<base+middle>webweb\n",
+        ),
+        (
+            "{% macro m(x) %}[{{ x }}]{% endmacro %}{% extends 'base' %}{% block body %}{{ m(1) }}{% endblock %}",
+            "<base>[1]-\n",
+        ),
+        (
+            "{% extends 'loops' %}{% block one %}{{ super() }}{{ x * 10 }},{% endblock %}",
+            "110,220,",
+        ),
+        (
+            "{% extends 'base' %}{% block body %}{% block inner %}in{% endblock %}{% endblock %}",
+            "<base>in-\n",
+        ),
+        (
+            "{% extends 'base' %}{% block body %}{% include 'middle' %}{% endblock %}",
+            "<base><base+middle>-\n-\n",
+        ),
+        ("{% block alone %}{% set a = 1 %}{{ a }}{% endblock %}", "1"),
+    ] {
+        assert_eq!(fill(text).as_deref(), Ok(expected), "{text}");
+    }
+    let itself = "extends itself, or is extended 16 times";
+    for (text, told) in [
+        ("{% extends 'self' %}", format!("self:1: \"self\" {itself}")),
+        ("{% extends 'a' %}", format!("b:1: \"a\" {itself}")),
+        ("{% extends name %}", "line 1: expected the name of a file in quotes".into()),
+        (
+            "{% extends 'base' %}{% extends 'middle' %}",
+            "line 1: a template extends one file".into(),
+        ),
+        (
+            "{% if name %}{% extends 'base' %}{% endif %}",
+            "line 1: `extends` is for the top level of a file".into(),
+        ),
+        ("{{ super() }}", format!("line 1: {NO_SUPER}")),
+        ("{% extends 'base' %}{% block own %}{{ super() }}{% endblock %}", String::new()),
+        (
+            "{% extends 'base' %}{% block body %}{% block own %}{{ super() }}{% endblock %}{% endblock %}",
+            format!("line 1: {NO_SUPER}"),
+        ),
+        (
+            "{% extends 'again' %}",
+            "again:1: \"again\" includes itself, or is included 16 levels deep".into(),
+        ),
+        (
+            "{% extends 'broken' %}",
+            "broken:3: there is no `gone`; `gone | default(\"\")` is for optional values".into(),
+        ),
+        (
+            "{% block a %}{% endblock %}{% block a %}{% endblock %}",
+            "line 1: block 'a' defined twice".into(),
+        ),
+        (
+            "{% extends 'ring' %}{% block y %}{% block x %}{{ super() }}{% endblock %}{% endblock %}",
+            "line 1: the block `x` is more than 16 levels deep".into(),
+        ),
+    ] {
+        let outcome = fill(text);
+        if told.is_empty() {
+            assert_eq!(outcome.as_deref(), Ok("<base>-\n"), "{text}");
+        } else {
+            assert_eq!(outcome.unwrap_err(), told, "{text}");
+        }
+    }
+}
+
+const NO_SUPER: &str = "`super()` is for blocks that are in the extended file, too";
+
+#[test]
+fn what_is_ignored_in_a_file_that_extends_is_counted_too() {
+    let big = format!("{{% extends 'base' %}}{}", "{% if a %}{% endif %}".repeat(9_000));
+    let near = with_files(&[("base", "x"), ("big", big.as_str())]);
+    let text = "{% include 'big' %}".repeat(500);
+    let told = whole(&task(&text, &json!({}), &near)).unwrap_err();
+    assert_eq!(told, "the template has more than 100000 statements");
+    let wide = "{% block a %}{% endblock %}".repeat(2);
+    let near = with_files(&[("base", wide.as_str())]);
+    assert!(whole(&task("{% extends 'base' %}", &json!({}), &near)).is_err());
 }
 
 #[test]
