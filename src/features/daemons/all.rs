@@ -26,6 +26,7 @@ use super::{
     object::DaemonShared,
     turns::Turns,
 };
+use crate::features::reconcile::UnownedChildren;
 use crate::logic::{
     background::stopping::{self, StopReason},
     object::Object,
@@ -114,7 +115,7 @@ impl Daemons {
         self: &Arc<Self>,
         base: &Arc<Base>,
         shared: &Arc<DaemonShared>,
-        current: Arc<CurrentHandler>,
+        (current, unowned): (Arc<CurrentHandler>, UnownedChildren),
     ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
@@ -125,8 +126,9 @@ impl Daemons {
         let bound = current.get();
         let daemon = Arc::new_cyclic(|daemon| {
             let level = bound.handler.is_reconciler().then(|| {
-                let of = LevelBase { services: &bound.services, metrics: &base.metrics };
-                Box::new(Level::new(daemon, &bound.handler, shared.live.get().header(), &of))
+                let (services, metrics) = (&bound.services, &base.metrics);
+                let of = LevelBase { services, metrics, unowned };
+                Box::new(Level::new(daemon, &bound.handler, shared.live.get().header(), of))
             });
             Daemon::new(Arc::clone(base), Arc::clone(shared), current, key, level)
         });
