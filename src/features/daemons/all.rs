@@ -22,6 +22,7 @@ use super::{
     current_handlers::CurrentHandler,
     daemon::Daemon,
     driver::Driver,
+    exclusion::ChangeLock,
     level::{Level, LevelBase},
     object::DaemonShared,
     turns::Turns,
@@ -72,6 +73,15 @@ struct Members {
     is_closed: bool,
 }
 
+/// What a daemon or timer starts with.
+pub(super) struct Start {
+    pub(super) current: Arc<CurrentHandler>,
+    /// What the previous version of a reconcile handler has sent.
+    pub(super) unowned: UnownedChildren,
+    /// Only of exclusive timers.
+    pub(super) lock: Option<ChangeLock>,
+}
+
 /// What the driver waits for when no daemon is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
@@ -115,7 +125,7 @@ impl Daemons {
         self: &Arc<Self>,
         base: &Arc<Base>,
         shared: &Arc<DaemonShared>,
-        (current, unowned): (Arc<CurrentHandler>, UnownedChildren),
+        start: Start,
     ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
@@ -123,6 +133,7 @@ impl Daemons {
         }
         members.spawned += 1;
         let key = members.spawned;
+        let Start { current, unowned, lock } = start;
         let bound = current.get();
         let daemon = Arc::new_cyclic(|daemon| {
             let level = bound.handler.is_reconciler().then(|| {
@@ -130,7 +141,7 @@ impl Daemons {
                 let of = LevelBase { services, metrics, unowned };
                 Box::new(Level::new(daemon, &bound.handler, shared.live.get().header(), of))
             });
-            Daemon::new(Arc::clone(base), Arc::clone(shared), current, key, level)
+            Daemon::new((Arc::clone(base), Arc::clone(shared), current, key), level, lock)
         });
         members.running.insert(key, Arc::clone(&daemon));
         if !std::mem::replace(&mut members.has_driver, true) {

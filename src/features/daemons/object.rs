@@ -9,7 +9,13 @@ use std::{
 
 use futures::future;
 
-use super::{Base, daemon::Daemon, moment::Moment};
+use super::{
+    Base,
+    all::Start,
+    daemon::Daemon,
+    exclusion::{ChangeGuard, ChangeLock, Exclusion},
+    moment::Moment,
+};
 use crate::call::{LiveObject, Memo};
 use crate::features::reconcile::UnownedChildren;
 use crate::logic::{
@@ -29,6 +35,8 @@ pub struct ObjectDaemons {
     shared: Option<Arc<DaemonShared>>,
     /// What ended reconcile handlers have sent, by their ids, for their next versions.
     unowned: Option<Box<BTreeMap<Arc<str>, UnownedChildren>>>,
+    /// Only with exclusive timers.
+    exclusion: Option<Box<Exclusion>>,
     /// The fingerprint of the last seen essence; `None` until it is needed.
     essence: Option<u64>,
     /// When the essence last changed, or when the object was first seen; on the clock of all daemons.
@@ -74,6 +82,7 @@ impl ObjectDaemons {
             over: Box::default(),
             shared: None,
             unowned: None,
+            exclusion: None,
             essence: None,
             changed: base.daemons.uptime().into(),
         }
@@ -175,10 +184,27 @@ impl ObjectDaemons {
         if let Some(kept) = &mut self.unowned {
             handler.ids().filter_map(|id| kept.remove(id)).for_each(|it| unowned.append(it));
         }
-        if let Some(daemon) = base.daemons.spawn(base, shared, (current, unowned)) {
+        let is_exclusive = handler.background.is_exclusive;
+        let exclusion =
+            is_exclusive.then(|| self.exclusion.get_or_insert_with(|| Exclusion::new().into()));
+        let lock = exclusion.map(|it| it.lock.clone());
+        if let Some(daemon) = base.daemons.spawn(base, shared, Start { current, unowned, lock }) {
             // One or two are usual.
             self.running.reserve_exact(1);
             self.running.push(daemon);
+        }
+    }
+
+    /// Returns the lock to take before a change is handled, unless there are no exclusive timers, or it was taken already.
+    pub fn change_lock(&self) -> Option<&ChangeLock> {
+        let exclusion = self.exclusion.as_ref().filter(|it| it.change.is_none());
+        exclusion.map(|it| &it.lock)
+    }
+
+    /// Keeps the right to handle a change until it is handled, after all pauses; `None`: there is no change to handle.
+    pub fn keep_change(&mut self, change: Option<ChangeGuard>) {
+        if let Some(exclusion) = &mut self.exclusion {
+            exclusion.change = change;
         }
     }
 
