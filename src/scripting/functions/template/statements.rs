@@ -64,7 +64,9 @@ impl<'a, 't> Builder<'a, 't> {
     fn file(&mut self, place: usize, span: Span) -> Made<Vec<Stmt<'a>>> {
         let family = Family::of(place, (self.texts, self.parsed), DEPTH_MAX)?;
         self.count(family.statements)?;
-        let (before, files) = (self.around.len(), family.files.clone());
+        let files = family.files.clone();
+        // Not those that it extends: what is included in a block may extend the same ones.
+        self.enter(place, span)?;
         self.families.push(family);
         let mut statements = Vec::new();
         for (number, place) in files.iter().enumerate() {
@@ -73,7 +75,6 @@ impl<'a, 't> Builder<'a, 't> {
             else {
                 continue;
             };
-            self.enter(*place, span)?;
             if number + 1 < files.len() {
                 let definitions = file.children.iter().filter(|it| is_definition(it));
                 definitions.into_iter().try_for_each(|it| self.add(it, &mut statements))?;
@@ -90,7 +91,7 @@ impl<'a, 't> Builder<'a, 't> {
                 }
             }
         }
-        self.around.truncate(before);
+        self.around.pop();
         self.families.pop();
         Ok(statements)
     }
@@ -132,7 +133,9 @@ impl<'a, 't> Builder<'a, 't> {
         let Some(body) = family.body(name, number) else { return wrong(span, NO_SUPER) };
         family.around.push((name, number));
         let body = self.body(body)?;
-        drop(self.families.last_mut().and_then(|it| it.around.pop()));
+        if let Some(family) = self.families.last_mut() {
+            family.around.pop();
+        }
         Ok(Stmt::WithBlock(Spanned::new(WithBlock { assignments: Vec::new(), body }, span)))
     }
 
