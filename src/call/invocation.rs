@@ -1,13 +1,17 @@
 //! The scripts as seen by `handling/`, `features/` and `reactor/`: functions that are called with a cause.
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, Stopped};
 use crate::logic::{
@@ -102,23 +106,42 @@ pub type SharedPatch = Arc<PatchCell>;
 
 /// A patch behind a lock. Most waiting calls have no patch: it is allocated when it is first locked.
 #[derive(Debug, Default)]
-pub struct PatchCell(OnceLock<Box<Mutex<Patch>>>);
+pub struct PatchCell(OnceLock<Box<Held>>);
+
+#[derive(Debug, Default)]
+struct Held {
+    patch: Mutex<Patch>,
+    /// When a daemon first waited with changes.
+    unsent_since: OnceLock<Instant>,
+    is_reported: AtomicBool,
+}
 
 impl PatchCell {
     /// Locks the patch. Hold the guard for a few lines, never across an await.
     pub fn lock(&self) -> MutexGuard<'_, Patch> {
-        self.0.get_or_init(Box::default).lock()
+        self.0.get_or_init(Box::default).patch.lock()
     }
 
     /// Locks the patch if it was ever locked before. Hold the guard for a few lines only.
     pub fn peek(&self) -> Option<MutexGuard<'_, Patch>> {
-        self.0.get().map(|it| it.lock())
+        self.0.get().map(|it| it.patch.lock())
     }
 
     /// Takes the content and leaves an empty patch.
     pub fn take(&self) -> Patch {
-        let lock = self.0.get().map(|it| it.lock());
+        let lock = self.peek();
         lock.map(|mut it| std::mem::take(&mut *it)).unwrap_or_default()
+    }
+
+    /// Returns since when the changes wait, from the first time that it is asked; `None` if that was reported.
+    pub(super) fn unsent_since(&self) -> Option<Instant> {
+        let held = self.0.get().filter(|it| !it.is_reported.load(Ordering::Relaxed))?;
+        Some(*held.unsent_since.get_or_init(Instant::now))
+    }
+
+    /// Returns whether it was not reported yet that the changes wait; from now on it was.
+    pub(super) fn report_unsent(&self) -> bool {
+        self.0.get().is_some_and(|it| !it.is_reported.swap(true, Ordering::Relaxed))
     }
 
     /// Drops the functions: scripts can hold the patch, and its functions would keep the scripts alive.
@@ -136,7 +159,8 @@ impl From<Patch> for PatchCell {
         if patch.is_empty() {
             return PatchCell::default();
         }
-        PatchCell(OnceLock::from(Box::new(Mutex::new(patch))))
+        let held = Held { patch: Mutex::new(patch), ..Held::default() };
+        PatchCell(OnceLock::from(Box::new(held)))
     }
 }
 

@@ -18,6 +18,7 @@ mod reconcilers;
 mod relatives;
 mod services;
 mod stopped;
+mod unsent;
 
 pub use crate::logic::change::filters::Question;
 pub use admission::{AdmissionCause, Warnings};
@@ -40,3 +41,4 @@ pub use reconcilers::{PendingCall, Reconcilers, name_key};
 pub use relatives::kept;
 pub use services::CallServices;
 pub use stopped::{Stopped, Waiting};
+pub use unsent::Unsent;

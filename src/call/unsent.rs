@@ -37,7 +37,7 @@ impl Unsent {
             done = &mut wait => return done,
             () = sleep_until(self.since + WAIT_MAX) => {}
         }
-        if self.patch.take_unsent() {
+        if self.patch.report_unsent() {
             let id = &self.invocation.handler.id;
             let line = format!(
                 "Daemon '{id}' has changed `ctx.patch` {} s ago, and is still running: the changes are sent when its function returns. Use kube.patch to change the object at once.",

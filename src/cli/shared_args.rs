@@ -41,6 +41,7 @@ const ALLOW_NET_HELP: &str = "Allow scripts to connect to these hosts, such as a
 const ALLOW_ENV_HELP: &str =
     "Allow scripts to read these environment variables, such as MYAPP_TOKEN,PG*; repeatable";
 const ALLOW_READ_HELP: &str = "Allow scripts to read this file, or the files in this directory, such as /etc/myapp; repeatable";
+const ALLOW_INSECURE_HELP: &str = "Allow scripts to connect to these hosts without checking their certificates, in addition to --allow-net; repeatable";
 
 /// The grants.
 #[derive(Clone, Debug, Default, Args)]
@@ -55,6 +56,9 @@ pub struct GrantArgs {
     /// Files
     #[arg(long, value_name = "PATH", help = ALLOW_READ_HELP, value_delimiter = ',', action = ArgAction::Append)]
     pub allow_read: Vec<String>,
+    /// Hosts without a check of certificates
+    #[arg(long, value_name = "HOST:PORT", help = ALLOW_INSECURE_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_insecure: Vec<String>,
 }
 
 /// Accepts the names of rules of the checker.

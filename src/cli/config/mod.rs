@@ -69,6 +69,7 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("allow-net", Takes::Texts),
     ("allow-env", Takes::Texts),
     ("allow-read", Takes::Texts),
+    ("allow-insecure", Takes::Texts),
     ("liveness", Takes::Text),
     ("health", Takes::Text),
     ("verbose", Takes::Flag),

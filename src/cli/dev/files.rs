@@ -33,6 +33,8 @@ pub(in crate::cli) struct Files {
     paths: Vec<PathBuf>,
     /// The texts that were applied, or at least attempted.
     texts: BTreeMap<PathBuf, String>,
+    /// Files without objects at the start.
+    empty: Vec<PathBuf>,
     /// The last message about each path.
     logged: BTreeMap<PathBuf, String>,
     /// Objects at the start: CRDs first, then namespaces, then objects that need them.
@@ -48,12 +50,16 @@ impl Files {
         let mut files = Files {
             paths: definitions.iter().chain(objects).cloned().collect(),
             texts: BTreeMap::new(),
+            empty: Vec::new(),
             logged: BTreeMap::new(),
             documents: Vec::new(),
         };
         for path in definitions {
             let before = files.documents.len();
             files.take(path)?;
+            if let Some(empty) = files.empty.pop() {
+                return Err(documents::Error::NoDocuments(empty).into());
+            }
             let is_other = |it: &&Document| text(&it.object, "/kind") != DEFINITION;
             if let Some(other) = files.documents.iter().skip(before).find(is_other) {
                 let kind = text(&other.object, "/kind");
@@ -71,10 +77,22 @@ impl Files {
     fn take(&mut self, path: &Path) -> Result<(), documents::Error> {
         for file in documents::files(path)? {
             let text = documents::read(&file)?;
-            self.documents.extend(documents::parse(&file, &text)?);
+            match documents::parse(&file, &text) {
+                Ok(found) => self.documents.extend(found),
+                Err(documents::Error::NoDocuments(file)) => self.empty.push(file),
+                Err(problem) => return Err(problem),
+            }
             self.texts.insert(file, text);
         }
         Ok(())
+    }
+
+    /// Warns of files without objects, such as templates of which everything is a comment.
+    pub(super) fn warn_of_empty(&self) {
+        for file in &self.empty {
+            let problem = documents::Error::NoDocuments(file.clone());
+            tracing::warn!(target: "kopf.dev", "{problem}: nothing of it is applied.");
+        }
     }
 
     /// Returns the objects of all files.

@@ -246,6 +246,7 @@ pub(super) async fn fill(
 ) -> Result<Filled, Report> {
     let api = Api::new(server.clone());
     let cluster = cluster(server);
+    files.warn_of_empty();
     let (definitions, objects) = files.by_rank();
     let mut applied = Vec::new();
     for document in definitions {

@@ -48,6 +48,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "ALLOW_NET",
             "ALLOW_ENV",
             "ALLOW_READ",
+            "ALLOW_INSECURE",
             "MODULES",
             "CONFIG",
             "VERBOSE",

@@ -159,6 +159,7 @@ impl Workload<'_> {
             ("allow-net", &terms.grants.allow_net),
             ("allow-env", &terms.grants.allow_env),
             ("allow-read", &terms.grants.allow_read),
+            ("allow-insecure", &terms.grants.allow_insecure),
         ];
         for (option, values) in repeated {
             words.extend(values.iter().map(|it| format!("--{option}={it}")));

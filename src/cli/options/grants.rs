@@ -1,4 +1,4 @@
-//! Permissions of scripts: `--allow-net`, `--allow-env`, `--allow-read`, and the same in `kopf.yaml`.
+//! Permissions of scripts: `--allow-net`, `--allow-env`, `--allow-read`, `--allow-insecure`, and the same in `kopf.yaml`.
 
 use std::path::{Path, PathBuf};
 
@@ -74,6 +74,7 @@ fn typed(args: &GrantArgs, what: Permission) -> &[String] {
         Permission::Net => &args.allow_net,
         Permission::Env => &args.allow_env,
         Permission::Read => &args.allow_read,
+        Permission::Insecure => &args.allow_insecure,
     }
 }
 

@@ -53,3 +53,73 @@ impl Heavy {
         Duration::from_micros(self.worked.swap(0, Ordering::Relaxed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::mpsc::{Receiver, Sender, channel},
+        time::Duration,
+    };
+
+    use super::Heavy;
+
+    /// Work that says when it begins, and ends when it is told to.
+    fn work() -> (impl FnOnce() + Send + 'static, Receiver<()>, Sender<()>) {
+        let ((begins, begun), (end, ends)) = (channel(), channel());
+        let work = move || {
+            begins.send(()).expect("a listener");
+            ends.recv().expect("an end");
+        };
+        (work, begun, end)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn one_script_does_one_piece_of_work_at_a_time_and_others_do_not_wait() {
+        /// For what must not happen.
+        const SHORT: Duration = Duration::from_millis(100);
+        let (own, other) = (Heavy::default(), Heavy::default());
+        let (first, first_begun, end_first) = work();
+        let (second, second_begun, end_second) = work();
+        let (third, third_begun, end_third) = work();
+        let watch = tokio::task::spawn_blocking(move || {
+            first_begun.recv().expect("the first begins");
+            third_begun.recv().expect("that of the other script begins at once");
+            second_begun.recv_timeout(SHORT).expect_err("the second waits for the first");
+            end_third.send(()).expect("the other script works");
+            end_first.send(()).expect("the first works");
+            second_begun.recv().expect("the second begins");
+            end_second.send(()).expect("the second works");
+        });
+        let second = async {
+            // The first has asked before.
+            tokio::task::yield_now().await;
+            own.run(second).await
+        };
+        let (first, second, third, watched) =
+            tokio::join!(own.run(first), second, other.run(third), watch);
+        watched.expect("the order is right");
+        assert_eq!((first, second, third), (Ok(()), Ok(()), Ok(())));
+        assert!(own.take_worked() > SHORT, "both pieces of work count");
+        assert_eq!(own.take_worked(), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn work_whose_call_has_ended_keeps_its_turn() {
+        let own = Heavy::default();
+        let (first, begun, end) = work();
+        {
+            let mut running = std::pin::pin!(own.run(first));
+            tokio::select! {
+                biased;
+                _ = &mut running => panic!("it waits to be told"),
+                () = tokio::task::yield_now() => {}
+            }
+            begun.recv().expect("it begins");
+        }
+        let next = own.run(|| ());
+        let mut next = std::pin::pin!(next);
+        assert!(futures::poll!(&mut next).is_pending(), "the work of the ended call goes on");
+        end.send(()).expect("it works");
+        assert_eq!(next.await, Ok(()));
+    }
+}

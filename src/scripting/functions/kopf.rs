@@ -14,7 +14,7 @@ use super::{
     names::{DECLARING, Declaring},
     posting,
 };
-use crate::call::Invocation;
+use crate::call::{Invocation, Unsent};
 use crate::logic::{
     access::login::Method,
     configure::{STORAGES, storage},
@@ -311,10 +311,14 @@ pub(crate) fn sleep(call: &Call<'_>) -> Outcome {
     let duration = duration.map_err(|it| format!("{}: {it}", call.place))?;
     let duration = duration.unwrap_or_default().min(SLEEP_MAX);
     // Made inside: a timer belongs to the moment when it is waited for.
-    Ok(Done::Wait(Box::pin(async move {
+    let sleep = async move {
         tokio::time::sleep(duration).await;
         Ok(())
-    })))
+    };
+    Ok(Done::Wait(match Unsent::of(call.caller.present().as_ref()) {
+        Some(unsent) => Box::pin(unsent.watch(sleep)),
+        None => Box::pin(sleep),
+    }))
 }
 
 /// `kopf.get(VALUE, PATH, DEFAULT)`

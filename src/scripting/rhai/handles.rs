@@ -12,10 +12,12 @@ use super::{
     api::HostFn,
     control::{self, handed},
     errors::problem,
+    present,
     script::Shared,
     value::{account, json_of, plain, same, to_json, to_kept, to_refusable},
     view::View,
 };
+use crate::call::Unsent;
 use crate::scripting::{
     handles::{
         AnyHandle, ForEachType, Handle as _, HandleType, Keys, Method, StopFlag, Transformations,
@@ -220,7 +222,11 @@ fn register_functions(engine: &mut Engine, shared: &Arc<Shared>) {
 fn wait(flag: &StopFlag, timeout: &Dynamic) -> Result<bool> {
     let timeout = to_json("stopped.wait", timeout).map_err(problem)?;
     let timeout = stopped::timeout(&timeout).map_err(problem)?;
-    control::wait_for(stopped::wait(flag, timeout))
+    let wait = stopped::wait(flag, timeout);
+    match control::given(|| Unsent::of(present::get().as_ref())) {
+        Some(unsent) => control::wait_for(unsent.watch(wait)),
+        None => control::wait_for(wait),
+    }
 }
 
 struct Registering<'a> {

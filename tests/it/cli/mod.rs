@@ -95,6 +95,7 @@ fn every_option_and_variable_is_in_the_help() {
         "--allow-net <HOST:PORT>",
         "--allow-env <NAME>",
         "--allow-read <PATH>",
+        "--allow-insecure <HOST:PORT>",
     ];
     let own_of_dev = [
         "--crd <FILE>",
@@ -129,6 +130,7 @@ fn every_option_and_variable_is_in_the_help() {
         "KOPF_RUN_ALLOW_NET",
         "KOPF_RUN_ALLOW_ENV",
         "KOPF_RUN_ALLOW_READ",
+        "KOPF_RUN_ALLOW_INSECURE",
         "KOPF_RUN_COLOR",
         "KOPF_SETTINGS_GROUP__NAME",
     ];

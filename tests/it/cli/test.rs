@@ -183,6 +183,20 @@ fn every_run_is_the_same_to_the_last_line_of_the_log() {
 }
 
 #[test]
+fn a_file_of_objects_with_comments_only_is_warned_of() {
+    let own = operator(
+        "comments",
+        &[("tests/volume_test.lua", LUA), ("none.yaml", "# Nothing yet:\n# kind: Volume\n---\n")],
+    );
+    let args = ["test", "--only", "gets ready", "--apply", "none.yaml", "--verbose"];
+    let (code, told, problem) = own.kopf(&args, &[]);
+    assert_eq!(code, 1, "{told}{problem}");
+    assert!(told.contains("ok      tests/volume_test.lua: a volume gets ready"), "{told}{problem}");
+    let warning = "[WARNING ] 'none.yaml' contains no objects: nothing of it is applied.";
+    assert!(told.contains(warning), "{told}{problem}");
+}
+
+#[test]
 fn definitions_and_objects_of_files_are_there_before_each_test() {
     let definition = "\
 apiVersion: apiextensions.k8s.io/v1

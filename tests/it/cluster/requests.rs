@@ -188,6 +188,31 @@ async fn a_server_that_does_not_answer_in_time_is_asked_again_and_then_given_up(
     assert!(error.hint.expect("a hint").contains("settings.networking.request_timeout"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_last_backoff_is_repeated_if_the_settings_say_so() {
+    let seconds = Duration::from_secs;
+    let mut settings = Settings::default();
+    settings.networking.error_backoffs = vec![seconds(1), seconds(5)];
+    settings.networking.repeat_last_backoff = true;
+    let replies = || {
+        let failures = [500, 503, 500, 502, 500, 500].map(Reply::status);
+        failures.into_iter().chain([Reply::ok(json!({}))]).collect()
+    };
+    let (api, requests) = cluster(replies());
+    api.configure(Arc::new(settings.clone()));
+    let resource = kopfexamples();
+    let begin = tokio::time::Instant::now();
+    api.patch(patch(&resource, PatchKind::Merge, None)).await.expect("the seventh attempt");
+    assert_eq!(requests.lock().len(), 7);
+    assert_eq!(begin.elapsed(), seconds(1 + 5 + 5 + 5 + 5 + 5));
+    // Without it, there are as many attempts as backoffs, and one.
+    settings.networking.repeat_last_backoff = false;
+    let (api, requests) = cluster(replies());
+    api.configure(Arc::new(settings));
+    api.patch(patch(&resource, PatchKind::Merge, None)).await.expect_err("three attempts");
+    assert_eq!(requests.lock().len(), 3);
+}
+
 fn retry_after(status: u16) -> Reply {
     let body = json!({ "kind": "Status", "code": status });
     Reply::Whole(status, vec![("Retry-After", "1".into())], body)

@@ -24,11 +24,14 @@ pub enum Permission {
     Env,
     /// Reading files.
     Read,
+    /// Connections to hosts whose certificates are not checked.
+    Insecure,
 }
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Permission; 3] = [Permission::Net, Permission::Env, Permission::Read];
+    pub const ALL: [Permission; 4] =
+        [Permission::Net, Permission::Env, Permission::Read, Permission::Insecure];
 
     /// Returns the option that grants it, without dashes; also the key in `kopf.yaml`.
     pub fn option(self) -> &'static str {
@@ -36,13 +39,14 @@ impl Permission {
             Permission::Net => "allow-net",
             Permission::Env => "allow-env",
             Permission::Read => "allow-read",
+            Permission::Insecure => "allow-insecure",
         }
     }
 
     /// Returns valid values of the option, for hints.
     pub fn example(self) -> &'static str {
         match self {
-            Permission::Net => {
+            Permission::Net | Permission::Insecure => {
                 "HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*"
             }
             Permission::Env => {
@@ -59,6 +63,7 @@ pub struct Access {
     net: Vec<HostRule>,
     env: Vec<VariableRule>,
     read: Vec<PathRule>,
+    insecure: Vec<HostRule>,
 }
 
 impl Access {
@@ -72,6 +77,7 @@ impl Access {
             Permission::Net => self.net.push(HostRule::parse(text)?),
             Permission::Env => self.env.push(VariableRule::parse(text)?),
             Permission::Read => self.read.push(PathRule::new(text, base)),
+            Permission::Insecure => self.insecure.push(HostRule::parse(text)?),
         }
         Ok(())
     }
@@ -79,6 +85,11 @@ impl Access {
     /// Returns whether a connection to this host is granted. A name, or an IP address with or without brackets.
     pub fn allows_net(&self, host: &str, port: u16) -> bool {
         self.net.iter().any(|it| it.matches(host, port))
+    }
+
+    /// Returns whether the certificate of this host need not be checked. The connection must be granted as well.
+    pub fn allows_insecure(&self, host: &str, port: u16) -> bool {
+        self.insecure.iter().any(|it| it.matches(host, port))
     }
 
     /// Returns whether a rule names this address itself, not only by a pattern.
@@ -107,18 +118,20 @@ impl Access {
             Permission::Net => self.net.iter().map(ToString::to_string).collect(),
             Permission::Env => self.env.iter().map(ToString::to_string).collect(),
             Permission::Read => self.read.iter().map(ToString::to_string).collect(),
+            Permission::Insecure => self.insecure.iter().map(ToString::to_string).collect(),
         }
     }
 
     /// Returns whether nothing is granted.
     pub fn is_empty(&self) -> bool {
-        self.net.is_empty() && self.env.is_empty() && self.read.is_empty()
+        Permission::ALL.into_iter().all(|it| self.granted(it).is_empty())
     }
 
     fn extend(&mut self, other: &Access) {
         self.net.extend_from_slice(&other.net);
         self.env.extend_from_slice(&other.env);
         self.read.extend_from_slice(&other.read);
+        self.insecure.extend_from_slice(&other.insecure);
     }
 }
 
@@ -174,6 +187,11 @@ impl Denied {
         Denied { wanted: net::written(host, port), permission: Permission::Net }
     }
 
+    /// Denies a connection whose certificate is not checked.
+    pub fn insecure(host: &str, port: u16) -> Self {
+        Denied { wanted: net::written(host, port), permission: Permission::Insecure }
+    }
+
     /// Denies a variable.
     pub fn env(name: &str) -> Self {
         Denied { wanted: name.to_owned(), permission: Permission::Env }
@@ -198,6 +216,7 @@ impl fmt::Display for Denied {
             Permission::Net => "the connection to",
             Permission::Env => "the variable",
             Permission::Read => "reading",
+            Permission::Insecure => "`insecure` for the connection to",
         };
         let option = permission.option();
         write!(

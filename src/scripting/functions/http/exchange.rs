@@ -22,20 +22,17 @@ use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
     faked,
     heads::{headers, is_json},
-    reach::{Reach, check_host},
+    reach::{Reach, check_host, check_insecure},
     request::{Request, told, web_url},
     retries::Attempt,
     trouble::{failed, unreached},
+    trust::{Trust, tls},
 };
 use crate::logic::access::grants::Access;
 use crate::ports::BoxFuture;
@@ -88,57 +85,6 @@ impl Web {
     }
 }
 
-/// Whom a connection trusts, and as whom it presents itself.
-#[derive(Debug, Default, PartialEq)]
-struct Trust {
-    ca: Option<String>,
-    /// A certificate and its key.
-    identity: Option<(String, String)>,
-}
-
-impl Trust {
-    fn of(call: &Call) -> Result<Self, Failure> {
-        let text = |name: &str| call.some_text(name).map(str::to_owned);
-        let identity = match (text("cert"), text("key")) {
-            (Some(cert), Some(key)) => Some((cert, key)),
-            (None, None) => None,
-            (Some(_), None) => return Err("`cert`: it needs its `key`".into()),
-            (None, Some(_)) => return Err("`key`: it needs its `cert`".into()),
-        };
-        Ok(Trust { ca: text("ca"), identity })
-    }
-}
-
-fn tls(trust: &Trust) -> Result<ClientConfig, Failure> {
-    let ca = trust.ca.as_deref().unwrap_or_default();
-    let mut roots = RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    let before = roots.len();
-    for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
-        let added = certificate.map_err(|it| it.to_string());
-        let added = added.and_then(|it| roots.add(it).map_err(|it| it.to_string()));
-        added.map_err(|it| format!("`ca`: {it}"))?;
-    }
-    if !ca.is_empty() && roots.len() == before {
-        return Err("`ca`: there is no certificate in it".into());
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|it| Failure::Plain(it.to_string()))?;
-    let builder = builder.with_root_certificates(roots);
-    let Some((cert, key)) = &trust.identity else { return Ok(builder.with_no_client_auth()) };
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(cert.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|it| format!("`cert`: {it}"))?;
-    if chain.is_empty() {
-        return Err("`cert`: there is no certificate in it".into());
-    }
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|it| format!("`key`: {it}"))?;
-    let config = builder.with_client_auth_cert(chain, key);
-    Ok(config.map_err(|it| format!("`cert` and `key`: {it}"))?)
-}
-
 /// Makes the request of a call. What it takes to make it is computed here, by the call itself.
 pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
     let request = Request::of(&call, method);
@@ -175,8 +121,9 @@ async fn exchange(call: &Call, mut request: Request, unsent: &AtomicBool) -> Out
     let surroundings = &call.surroundings;
     let turns = surroundings.web.turns.get_or_init(|| Semaphore::new(TOGETHER_MAX));
     let _turn = turns.acquire().await.map_err(|it| Failure::Plain(it.to_string()))?;
-    check(&surroundings.access, &request.url)?;
     let (own, trust) = (Arc::clone(surroundings), Trust::of(call)?);
+    let is_insecure = trust.is_insecure;
+    check(&surroundings.access, &request.url, is_insecure)?;
     let bytes = trust.ca.as_ref().map_or(0, String::len);
     let channel = aside(bytes, move || own.web.channel(&own.access, &trust)).await??;
     let mut left = request.redirects;
@@ -186,16 +133,21 @@ async fn exchange(call: &Call, mut request: Request, unsent: &AtomicBool) -> Out
             return read(answer, &request).await;
         };
         left -= 1;
-        check(&surroundings.access, &next)
+        check(&surroundings.access, &next, is_insecure)
             .map_err(|it| format!("{} leads to {next}: {}", request.url, it.into_message()))?;
         redirect(&mut request, answer.status(), next);
     }
 }
 
-/// Whether the host of a URL is granted.
-fn check(access: &Access, url: &Url) -> Result<(), Failure> {
-    let port = url.port_or_known_default().unwrap_or_default();
-    check_host(access, url.host_str().unwrap_or_default(), port).map_err(Failure::Plain)
+/// Whether the host of a URL is granted, and whether its certificate need not be checked.
+fn check(access: &Access, url: &Url, is_insecure: bool) -> Result<(), Failure> {
+    let (host, port) =
+        (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+    check_host(access, host, port).map_err(Failure::Plain)?;
+    if is_insecure && url.scheme() == "https" {
+        check_insecure(access, host, port).map_err(Failure::Plain)?;
+    }
+    Ok(())
 }
 
 async fn once(

@@ -13,6 +13,7 @@ mod retries;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod trust;
 
 pub(super) use self::exchange::Web;
 use super::Call;
@@ -107,6 +108,11 @@ const OPTIONS: &[Parameter] = &[
         "ca",
         Type::Text,
         "PEM certificates to trust, in addition to the public certificate authorities.",
+    ),
+    optional(
+        "insecure",
+        Type::Boolean,
+        "Whether to accept any certificate of the server; needs `--allow-insecure=HOST:PORT`. Prefer `ca`. Default: false.",
     ),
 ];
 

@@ -87,6 +87,15 @@ pub(super) fn check_host(access: &Access, host: &str, port: u16) -> Result<(), S
     if access.allows_net(host, port) { Ok(()) } else { Err(Denied::net(host, port).to_string()) }
 }
 
+/// Whether the certificate of a host need not be checked.
+pub(super) fn check_insecure(access: &Access, host: &str, port: u16) -> Result<(), String> {
+    let host = bare(host);
+    if access.allows_insecure(host, port) {
+        return Ok(());
+    }
+    Err(Denied::insecure(host, port).to_string())
+}
+
 /// Whether a name that is granted may mean this address.
 fn check_address(access: &Access, host: &str, address: SocketAddr) -> Result<(), String> {
     let (ip, port) = (address.ip().to_canonical(), address.port());

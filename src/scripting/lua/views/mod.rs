@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub(super) use self::ctx::CtxView;
 use super::{push::Style, world::World};
-use crate::call::Index;
+use crate::call::{Index, Unsent};
 use crate::scripting::{
     handles::{
         AnyHandle, ForEachType, Handle, HandleType, Keys, Method, StopFlag, Store, Use, Wrap,
@@ -329,7 +329,11 @@ pub(super) fn wait(
     let world = World::of(lua)?;
     let timeout = world.read_as("stopped.wait", &timeout)?;
     let wait = stopped::wait(&view.0, stopped::timeout(&timeout).map_err(mlua::Error::runtime)?);
-    world.wait_for(wait.map(|it| Ok(MultiValue::from_iter([LuaValue::Boolean(it)]))));
+    let ended = |it| Ok(MultiValue::from_iter([LuaValue::Boolean(it)]));
+    match Unsent::of(world.present.borrow().as_ref()) {
+        Some(unsent) => world.wait_for(unsent.watch(wait).map(ended)),
+        None => world.wait_for(wait.map(ended)),
+    }
     Ok(())
 }
 

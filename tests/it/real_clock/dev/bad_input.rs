@@ -90,7 +90,7 @@ async fn files_that_cannot_be_read() {
     desk.file("empty.yaml", "# Nothing\n---\n...\n");
     check(
         &desk,
-        "--apply empty.yaml",
+        "--crd empty.yaml",
         1,
         &expect![[r"
         error: 'empty.yaml' contains no objects

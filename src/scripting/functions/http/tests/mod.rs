@@ -174,7 +174,11 @@ const PACKED: &[u8] =
 fn run(name: &str, text: &str, granted: &[String]) -> Result<(), LoadError> {
     let mut all = Access::default();
     for rule in granted {
-        all.allow(Permission::Net, rule, Path::new("/")).expect("a rule");
+        let (what, rule) = match rule.strip_prefix("insecure ") {
+            Some(rule) => (Permission::Insecure, rule),
+            None => (Permission::Net, rule.as_str()),
+        };
+        all.allow(what, rule, Path::new("/")).expect("a rule");
     }
     let grants = Arc::new(Grants { all, scripts: Vec::new() });
     let terms = Terms { grants, ..Placement::CurrentRuntime.into() };

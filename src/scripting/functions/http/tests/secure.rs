@@ -4,7 +4,11 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, date_time_ymd,
 };
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{
+    RootCertStore,
+    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+    server::WebPkiClientVerifier,
+};
 
 use super::*;
 
@@ -22,6 +26,16 @@ impl Authority {
 
     /// Serves over TLS with a certificate of this authority. Gives the port.
     fn serve(&self, names: &[&str], change: impl Fn(&mut CertificateParams)) -> u16 {
+        self.serve_to(names, change, None)
+    }
+
+    /// The same, for clients with a certificate of this authority only.
+    fn serve_to(
+        &self,
+        names: &[&str],
+        change: impl Fn(&mut CertificateParams),
+        clients: Option<&Authority>,
+    ) -> u16 {
         let names: Vec<_> = names.iter().map(|&it| it.to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -30,13 +44,33 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
+            .expect("versions");
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(clients.0.der().clone()).expect("an authority");
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
+            }
+        };
+        let config = builder
             .with_single_cert(vec![certificate.der().clone()], private)
             .expect("a key for the certificate");
         serve(Some(Arc::new(config)))
+    }
+
+    /// A certificate of a client with its key, in PEM.
+    fn client(&self) -> (String, String) {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, "client");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        (certificate.pem(), key.serialize_pem())
     }
 
     /// Options that trust it, with others.
@@ -96,7 +130,7 @@ fn who_is_not_trusted_is_named_with_what_would_help() {
     let port = authority.serve(NAMES, |_| {});
     let unknown = "https://localhost:PORT/echo: no known authority has issued the certificate of localhost; \
                    give that authority's certificate in PEM as the option `ca`";
-    let nowhere = secure("/echo", &json!({ "insecure": true }));
+    let insecure = secure("/echo", &json!({ "insecure": true }));
     check_at(
         port,
         GRANTED,
@@ -113,8 +147,13 @@ fn who_is_not_trusted_is_named_with_what_would_help() {
             // What was trusted in one call is not in the next one.
             (secure("/echo", &authority.trusted(json!({}))), Ok(("ok", json!(true)))),
             (secure("/echo", &json!({})), Err(unknown)),
-            // There is no way around it.
-            (nowhere, Err("there is no option `insecure`")),
+            (
+                insecure,
+                Err(
+                    "`insecure` for the connection to localhost:PORT is not granted to this script; \
+                     --allow-insecure=localhost:PORT would allow it",
+                ),
+            ),
             (
                 secure("/echo", &authority.trusted(json!({}))).replace("https:", "http:"),
                 Err("http://localhost:PORT/echo: "),
@@ -152,6 +191,78 @@ fn a_certificate_for_another_name_or_another_time_is_refused() {
             it.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         }),
         "the certificate of localhost is not trusted: ",
+    );
+}
+
+#[test]
+fn any_certificate_is_accepted_if_that_is_granted() {
+    let authority = Authority::new("one");
+    let insecure = |path: &str| secure(path, &json!({ "insecure": true }));
+    let refused = "--allow-insecure=127.0.0.1:PORT would allow it";
+    for port in [
+        authority.serve(NAMES, |_| {}),
+        authority.serve(&["a.example"], |_| {}),
+        authority.serve(NAMES, |it| it.not_after = date_time_ymd(2020, 2, 3)),
+    ] {
+        check_at(
+            port,
+            &["localhost:PORT", "127.0.0.1:PORT", "insecure localhost:PORT"],
+            &[
+                (insecure("/echo"), Ok(("status", json!(200)))),
+                (insecure("/echo").replace("localhost", "127.0.0.1"), Err(refused)),
+                // What was accepted in one call is not in the next one.
+                (secure("/echo", &json!({})), Err("the certificate of ")),
+                (insecure("/found"), Ok(("json.path", json!("/echo")))),
+                (insecure("/naked"), Err("which is not encrypted")),
+                (
+                    secure("/echo", &authority.trusted(json!({ "insecure": true }))),
+                    Err("`ca` and `insecure`: the certificate is checked, or it is not"),
+                ),
+                (
+                    secure("/echo", &json!({ "insecure": "yes" })),
+                    Err("`insecure`: expected true or false"),
+                ),
+            ],
+        );
+    }
+    // To another name, and without a grant of connections.
+    let port = authority.serve(NAMES, |_| {});
+    let granted = ["localhost:PORT", "127.0.0.1:PORT", "insecure 127.0.0.1:PORT"];
+    let by_address = insecure("/other").replace("localhost", "127.0.0.1");
+    check_at(
+        port,
+        &granted,
+        &[(by_address, Err("--allow-insecure=localhost:PORT would allow it"))],
+    );
+    let told = "the connection to localhost:PORT is not granted";
+    check_at(port, &["insecure localhost:PORT"], &[(insecure("/echo"), Err(told))]);
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate_gets_that_of_the_script() {
+    let (authority, clients) = (Authority::new("one"), Authority::new("clients"));
+    let port = authority.serve_to(NAMES, |_| {}, Some(&clients));
+    let (cert, key) = clients.client();
+    let (stranger, its_key) = authority.client();
+    let ask = |others| secure("/echo", &authority.trusted(others));
+    check_at(
+        port,
+        GRANTED,
+        &[
+            (ask(json!({ "cert": cert, "key": key })), Ok(("status", json!(200)))),
+            (ask(json!({})), Err("https://localhost:PORT/echo: ")),
+            (
+                ask(json!({ "cert": stranger, "key": its_key })),
+                Err("https://localhost:PORT/echo: "),
+            ),
+            // Not of the call before.
+            (ask(json!({ "cert": cert, "key": key })), Ok(("ok", json!(true)))),
+            (ask(json!({})), Err("https://localhost:PORT/echo: ")),
+            (ask(json!({ "cert": cert, "key": its_key })), Err("`cert` and `key`: ")),
+            (ask(json!({ "cert": cert })), Err("`cert`: it needs its `key`")),
+            (ask(json!({ "key": key })), Err("`key`: it needs its `cert`")),
+            (ask(json!({ "cert": "x", "key": key })), Err("`cert`: there is no certificate in it")),
+        ],
     );
 }
 
