@@ -246,9 +246,8 @@ fn files_next_to_the_script_are_included() {
     }
 }
 
-#[test]
-fn a_file_can_be_extended() {
-    let near = with_files(&[
+fn family() -> Files {
+    with_files(&[
         (
             "base",
             "<{% block title %}base{% endblock %}>{% block body %}{% endblock %}{{ foot | default('-') }}\n",
@@ -261,7 +260,12 @@ fn a_file_can_be_extended() {
         ("again", "{% extends 'base' %}{% block body %}{% include 'again' %}{% endblock %}"),
         ("broken", "{% extends 'base' %}\n{% block title %}\n{{ gone }}{% endblock %}"),
         ("ring", "{% block x %}{% block y %}{% endblock %}{% endblock %}"),
-    ]);
+    ])
+}
+
+#[test]
+fn a_file_can_be_extended() {
+    let near = family();
     let values = json!({ "name": "web" });
     let fill = |text: &str| whole(&task(text, &values, &near));
     for (text, expected) in [
@@ -296,6 +300,13 @@ fn a_file_can_be_extended() {
     ] {
         assert_eq!(fill(text).as_deref(), Ok(expected), "{text}");
     }
+}
+
+#[test]
+fn what_is_wrong_with_extended_files_is_told() {
+    let near = family();
+    let values = json!({ "name": "web" });
+    let fill = |text: &str| whole(&task(text, &values, &near));
     let itself = "extends itself, or is extended 16 times";
     for (text, told) in [
         ("{% extends 'self' %}", format!("self:1: \"self\" {itself}")),
