@@ -91,7 +91,7 @@ impl Files {
     pub(super) fn warn_of_empty(&self) {
         for file in &self.empty {
             let problem = documents::Error::NoDocuments(file.clone());
-            tracing::warn!(target: "kopf.dev", "{problem}: nothing of it is applied.");
+            tracing::warn!(target: "kopf.dev", "{problem}: it is ignored.");
         }
     }
 

@@ -192,7 +192,7 @@ fn a_file_of_objects_with_comments_only_is_warned_of() {
     let (code, told, problem) = own.kopf(&args, &[]);
     assert_eq!(code, 1, "{told}{problem}");
     assert!(told.contains("ok      tests/volume_test.lua: a volume gets ready"), "{told}{problem}");
-    let warning = "[WARNING ] 'none.yaml' contains no objects: nothing of it is applied.";
+    let warning = "[WARNING ] 'none.yaml' contains no objects: it is ignored.";
     assert!(told.contains(warning), "{told}{problem}");
 }
 

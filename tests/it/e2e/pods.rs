@@ -104,3 +104,36 @@ async fn a_missing_right_is_named() {
     operator.crash().await;
     fs::remove_file(path).expect("the kubeconfig");
 }
+
+/// Requests of `http` to the API server itself, with the CA of its kubeconfig.
+#[tokio::test]
+async fn the_ca_of_the_cluster_is_trusted_by_http_if_it_is_given() {
+    let Some(namespace) = Namespace::for_test("pods-http").await else { return };
+    let text = fs::read_to_string(namespace.kubeconfig()).expect("the kubeconfig");
+    let config: Value = serde_saphyr::from_str(&text).expect("YAML");
+    let cluster = &config["clusters"][0]["cluster"];
+    let url = cluster["server"].as_str().expect("a server");
+    let ca = match cluster["certificate-authority-data"].as_str() {
+        Some(data) => {
+            use base64::{Engine as _, engine::general_purpose::STANDARD};
+            String::from_utf8(STANDARD.decode(data).expect("Base64")).expect("PEM")
+        }
+        None => {
+            let path = cluster["certificate-authority"].as_str().expect("a CA");
+            fs::read_to_string(path).expect("the CA")
+        }
+    };
+    let host = url.strip_prefix("https://").expect("HTTPS");
+    let (net, insecure) = (format!("--allow-net={host}"), format!("--allow-insecure={host}"));
+    let place = ["--standalone", "-n", &namespace.name, "--allow-env=SERVER_*", &net, &insecure];
+    for language in ["lua", "rhai"] {
+        let script = file(&format!("tests/e2e/pods/http.{language}"));
+        let mut kopf = kopf(&namespace.kubeconfig(), &place);
+        let operator =
+            Operator::start(kopf.arg(&script).env("SERVER_URL", url).env("SERVER_CA", &ca));
+        operator.until_says("TOLD unknown: Untrusted").await;
+        operator.until_says("TOLD ca: application/json").await;
+        operator.until_says("TOLD insecure: application/json").await;
+        operator.stop().await.assert_code(0);
+    }
+}

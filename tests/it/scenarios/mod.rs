@@ -99,9 +99,12 @@ scenarios! {
     subhandler_threads
     subhandlers
     surprises
+    templates
     timeouts
     timer_schedules
     timers
+    unsent
+    whole_objects
 }
 
 /// Where the scenarios are.

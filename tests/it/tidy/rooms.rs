@@ -48,7 +48,7 @@ const SLACK: usize = 200;
 /// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a room of its own, or space
 /// by a cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
-    ("call", 2700),
+    ("call", 2800),
     ("checker", 6000),
     ("cli", 12700),
     ("cluster", 4400),
@@ -66,7 +66,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("handling", 1600),
     ("lib", 200),
     ("logic", 100),
-    ("logic/access", 1600),
+    ("logic/access", 1700),
     ("logic/admission", 1500),
     ("logic/background", 1400),
     ("logic/change", 2500),
@@ -88,7 +88,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/operator", 1200),
     ("reactor/streams", 1300),
     ("scripting", 200),
-    ("scripting/functions", 14900),
+    ("scripting/functions", 15000),
     ("scripting/handles", 2000),
     ("scripting/host", 700),
     ("scripting/lua", 4700),

@@ -29,7 +29,7 @@ use super::{
     faked,
     heads::{headers, is_json},
     reach::{Reach, check_host, check_insecure},
-    request::{Request, told, web_url},
+    request::{self, Request, told, web_url},
     retries::Attempt,
     trouble::{failed, unreached},
     trust::{Trust, tls},
@@ -121,7 +121,7 @@ async fn exchange(call: &Call, mut request: Request, unsent: &AtomicBool) -> Out
     let surroundings = &call.surroundings;
     let turns = surroundings.web.turns.get_or_init(|| Semaphore::new(TOGETHER_MAX));
     let _turn = turns.acquire().await.map_err(|it| Failure::Plain(it.to_string()))?;
-    let (own, trust) = (Arc::clone(surroundings), Trust::of(call)?);
+    let (own, trust) = (Arc::clone(surroundings), request::trust(call)?);
     let is_insecure = trust.is_insecure;
     check(&surroundings.access, &request.url, is_insecure)?;
     let bytes = trust.ca.as_ref().map_or(0, String::len);

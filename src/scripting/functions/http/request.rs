@@ -18,6 +18,7 @@ use super::{
     heads::{headers, is_json},
     parts,
     retries::Retries,
+    trust::Trust,
 };
 use crate::scripting::{
     functions::{Call, outcome::Failure, tree, url},
@@ -187,6 +188,22 @@ fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
         headers.insert(key, text);
     }
     Ok(())
+}
+
+/// Whom a call trusts, and as whom it presents itself.
+pub(super) fn trust(call: &Call) -> Result<Trust, Failure> {
+    let text = |name: &str| call.some_text(name).map(str::to_owned);
+    let identity = match (text("cert"), text("key")) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (None, None) => None,
+        (Some(_), None) => return Err("`cert`: it needs its `key`".into()),
+        (None, Some(_)) => return Err("`key`: it needs its `cert`".into()),
+    };
+    let is_insecure = call.flag("insecure");
+    if is_insecure && call.has("ca") {
+        return Err("`ca` and `insecure`: the certificate is checked, or it is not".into());
+    }
+    Ok(Trust { ca: text("ca"), is_insecure, identity })
 }
 
 /// What a request sends, for the fake and for the record.

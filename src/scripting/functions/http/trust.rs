@@ -9,7 +9,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
 };
 
-use crate::scripting::functions::{Call, outcome::Failure};
+use crate::scripting::functions::outcome::Failure;
 
 /// Whom a connection trusts, and as whom it presents itself.
 #[derive(Debug, Default, PartialEq)]
@@ -18,24 +18,7 @@ pub(super) struct Trust {
     /// Any certificate is accepted.
     pub(super) is_insecure: bool,
     /// A certificate and its key.
-    identity: Option<(String, String)>,
-}
-
-impl Trust {
-    pub(super) fn of(call: &Call) -> Result<Self, Failure> {
-        let text = |name: &str| call.some_text(name).map(str::to_owned);
-        let identity = match (text("cert"), text("key")) {
-            (Some(cert), Some(key)) => Some((cert, key)),
-            (None, None) => None,
-            (Some(_), None) => return Err("`cert`: it needs its `key`".into()),
-            (None, Some(_)) => return Err("`key`: it needs its `cert`".into()),
-        };
-        let is_insecure = call.flag("insecure");
-        if is_insecure && call.has("ca") {
-            return Err("`ca` and `insecure`: the certificate is checked, or it is not".into());
-        }
-        Ok(Trust { ca: text("ca"), is_insecure, identity })
-    }
+    pub(super) identity: Option<(String, String)>,
 }
 
 pub(super) fn tls(trust: &Trust) -> Result<ClientConfig, Failure> {
