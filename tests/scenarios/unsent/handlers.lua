@@ -1,8 +1,10 @@
 -- Changes of daemons that do not end.
 
 function steps(ctx)
+    local steps = 0
     while not ctx.stopped:wait(25) do
-        ctx.patch.status.steps = (ctx.patch.status.steps or 0) + 1
+        steps = steps + 1
+        ctx.patch.status.steps = steps
     end
 end
 function sleeps(ctx)
