@@ -80,7 +80,7 @@ end)
     assert_eq!(ended.status.code(), Some(1), "{}", ended.output);
     let asked = world.front.asked();
     let written: Vec<_> = asked[before..].iter().filter(|it| it.is("PATCH", "/kopfexamples/")).collect();
-    assert!(written.is_empty(), "{} requests of a former leader", written.len());
+    assert!(written.is_empty(), "requests of a former leader: {written:?}\n{}", ended.output);
     assert_eq!(ended.count("beats") + ended.count("ticks"), calls, "{}", ended.output);
 }
 

@@ -130,8 +130,10 @@ end)
         let operator = world.started(IMPATIENT).await;
         world.create("a", json!({}));
         until(&operator, "the size", || world.get("a")["spec"]["size"] == 3).await;
-        let refused = || world.front.count(|it| it.status == Some(500)) > 0;
-        until(&operator, "a refusal, or the end", || refused() || world.is_handled("a")).await;
+        // Two attempts are those of one request: the third one begins after the pause of the object.
+        let refused = || world.front.count(|it| it.status == Some(500));
+        let is_done = || world.get("a")["status"]["made"] == 1 && world.is_handled("a");
+        until(&operator, "three refusals, or the end", || refused() > 2 || is_done()).await;
         is_over.store(true, Ordering::Relaxed);
         world.edit("a", json!({ "spec": { "size": 5 } }));
         until(&operator, "the result", || world.get("a")["status"]["made"] == 1).await;
