@@ -111,7 +111,7 @@ kopf.on_delete("kopfexamples", { id = "gone" }, function(ctx) ctx.logger:info("g
     assert!(patches() <= 3, "{} requests\n{}", patches(), operator.output());
 }
 
-/// M2 (and H4): an object changes faster than its events are handled.
+/// M2, H4: an object changes faster than its events are handled.
 #[tokio::test]
 async fn an_object_that_changes_faster_than_its_events_are_handled_is_handled() {
     let world = World::new(
@@ -195,7 +195,10 @@ end)
     world.server.remove(EXAMPLES, "ns1", "a").expect("it is there");
     let new = world.create("a", json!({}))["metadata"]["uid"].clone();
     gate.open();
-    until(&operator, "a request", || world.front.count(|it| is_patch(it) && it.status.is_some()) > 0).await;
+    until(&operator, "a request", || {
+        world.front.count(|it| is_patch(it) && it.status.is_some()) > 0
+    })
+    .await;
     seen.open();
     until(&operator, "the result", || world.get("a")["status"]["made"] == new).await;
     let wrong = |it: &Asked| is_patch(it) && it.is_accepted() && it.body["status"]["made"] == old;
@@ -217,8 +220,10 @@ async fn saves_while_objects_come_lose_no_creation() {
         world.create(&format!("o{number}"), json!({}));
         sleep(Duration::from_millis(50)).await;
         if number % 6 == 0 {
-            script += &format!(r#"kopf.on_event("kopfexamples", {{ id = "seen{number}" }}, function() end)
-"#);
+            script += &format!(
+                r#"kopf.on_event("kopfexamples", {{ id = "seen{number}" }}, function() end)
+"#
+            );
             world.save(&script);
         }
     }

@@ -82,7 +82,9 @@ async fn a_crd_that_is_applied_during_the_start_is_served() {
     let operator = world.start("--standalone");
     let are_read = || {
         let read = |path: &str| world.front.count(|it| it.path == path && it.status.is_some()) > 0;
-        read("/api") && read("/apis") && world.front.count(|it| it.lists("customresourcedefinitions")) > 0
+        read("/api")
+            && read("/apis")
+            && world.front.count(|it| it.lists("customresourcedefinitions")) > 0
     };
     until(&operator, "discovery", are_read).await;
     let crd = definition(&ResourceDef { status_subresource: true, ..examples() });

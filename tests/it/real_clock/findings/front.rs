@@ -235,7 +235,8 @@ impl Front {
         let response = match fate {
             Fate::Refuse(status, body) => refusal(status, &body),
             Fate::Later(seconds) => {
-                let mut response = refusal(429, &status(429, "TooManyRequests", "too many requests"));
+                let mut response =
+                    refusal(429, &status(429, "TooManyRequests", "too many requests"));
                 response.headers_mut().insert("retry-after", seconds.into());
                 response
             }

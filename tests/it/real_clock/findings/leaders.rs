@@ -31,14 +31,18 @@ fn holder(world: &World) -> String {
 #[tokio::test]
 async fn a_lease_is_renewed_while_requests_for_objects_hang() {
     let world = World::new(MADE).await;
-    world.front.set_rule(|it| if it.is("PATCH", "/kopfexamples/") { Fate::Hang } else { Fate::Pass });
+    world
+        .front
+        .set_rule(|it| if it.is("PATCH", "/kopfexamples/") { Fate::Hang } else { Fate::Pass });
     let operator = world.started(ELECTED).await;
     for number in 0..60 {
         world.create(&format!("o{number}"), json!({}));
     }
     let hanging = || world.front.count(|it| it.is("PATCH", "/kopfexamples/"));
-    until(&operator, "requests that hang", || hanging() >= 24 && said(&operator, "] made") == 60).await;
-    let is_renewal = |it: &Asked| it.path.contains("/leases/") && it.method != "GET" && it.is_accepted();
+    until(&operator, "requests that hang", || hanging() >= 24 && said(&operator, "] made") == 60)
+        .await;
+    let is_renewal =
+        |it: &Asked| it.path.contains("/leases/") && it.method != "GET" && it.is_accepted();
     let before = world.front.count(is_renewal);
     until(&operator, "ten renewals", || world.front.count(is_renewal) >= before + 10).await;
 }
@@ -71,28 +75,40 @@ end)
     // Longer than the lease. What is on the wire arrives meanwhile.
     sleep(Duration::from_millis(3500)).await;
     let stamp = now().replace('Z', ".000000Z");
-    let taken = json!({ "spec": { "holderIdentity": "other", "renewTime": stamp, "acquireTime": stamp } });
+    let taken =
+        json!({ "spec": { "holderIdentity": "other", "renewTime": stamp, "acquireTime": stamp } });
     world.server.merge(LEASES, "default", "kopf", taken).expect("a lease");
     let before = world.front.asked().len();
-    let (calls, _) = (said(&operator, "beats") + said(&operator, "ticks"), ());
+    let calls = calls_of(&operator.output());
     operator.signal("CONT").await;
     let ended = operator.ended().await;
     assert_eq!(ended.status.code(), Some(1), "{}", ended.output);
     let asked = world.front.asked();
-    let written: Vec<_> = asked[before..].iter().filter(|it| it.is("PATCH", "/kopfexamples/")).collect();
+    let written: Vec<_> =
+        asked[before..].iter().filter(|it| it.is("PATCH", "/kopfexamples/")).collect();
     assert!(written.is_empty(), "requests of a former leader: {written:?}\n{}", ended.output);
-    assert_eq!(ended.count("beats") + ended.count("ticks"), calls, "{}", ended.output);
+    // A script computes in one thread: the call that was computing when it was frozen may reach its line.
+    let later = calls_of(&ended.output) - calls;
+    assert!(later <= 1, "{later} calls of a former leader\n{}", ended.output);
+}
+
+/// How many lines the daemons and timers have logged.
+fn calls_of(output: &str) -> usize {
+    output.lines().filter(|it| it.ends_with("] beats") || it.ends_with("] ticks")).count()
 }
 
 /// M4: a leader stops, and its cleanup handler takes a while.
 #[tokio::test]
 async fn the_lease_is_held_until_the_cleanup_handlers_have_ended() {
     let world = World::new(
-        &[MADE, r#"
+        &[
+            MADE,
+            r#"
 kopf.on_cleanup(function()
     kube.get("v1", "ConfigMap", { name = "gate", namespace = "default" })
 end)
-"#]
+"#,
+        ]
         .concat(),
     )
     .await;
@@ -148,7 +164,10 @@ async fn with_peering() -> World {
 
 /// Lets a peer with a higher priority send a keep-alive from a clock that is so far ahead.
 fn keep_alive(world: &World, (ahead, lifetime): (i64, u32)) {
-    world.server.merge(PEERINGS, "", "default", peer(&shifted(ahead), lifetime)).expect("a peering");
+    world
+        .server
+        .merge(PEERINGS, "", "default", peer(&shifted(ahead), lifetime))
+        .expect("a peering");
 }
 
 fn peer(lastseen: &str, lifetime: u32) -> Value {
@@ -189,7 +208,10 @@ async fn a_peer_whose_clock_is_behind_is_alive_while_it_sends_keep_alives() {
         () = keep_alives => {}
     }
     // It says good-bye.
-    world.server.merge(PEERINGS, "", "default", json!({ "status": { "other": null } })).expect("a peering");
+    world
+        .server
+        .merge(PEERINGS, "", "default", json!({ "status": { "other": null } }))
+        .expect("a peering");
     until_says(&operator, "Resuming operations").await;
     world.create("a", json!({}));
     until_says(&operator, "[ns1/a] made").await;

@@ -36,7 +36,8 @@ const DEADLINE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Errors of requests and of objects end after a moment, not after minutes.
-const IMPATIENT: &str = "--standalone --set networking.error_backoffs=[0.1] --set queueing.error_delays=[0.2]";
+const IMPATIENT: &str =
+    "--standalone --set networking.error_backoffs=[0.1] --set queueing.error_delays=[0.2]";
 
 const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
@@ -98,7 +99,8 @@ impl World {
             "users": [{ "name": "it", "user": {} }],
             "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it", "namespace": "default" } }],
         });
-        fs::write(self.directory.join("config"), config.to_string()).expect("a file can be written");
+        fs::write(self.directory.join("config"), config.to_string())
+            .expect("a file can be written");
     }
 
     /// Starts the binary with these arguments, separated by spaces.

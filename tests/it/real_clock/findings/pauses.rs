@@ -32,13 +32,16 @@ for _, kind in { "kopfexamples", "kopfothers" } do
 end
 "#;
     let world = World::with(&[examples(), others], script).await;
-    world.front.set_rule(|it| if it.is("PATCH", "/kopfexamples/") { Fate::Hang } else { Fate::Pass });
+    world
+        .front
+        .set_rule(|it| if it.is("PATCH", "/kopfexamples/") { Fate::Hang } else { Fate::Pass });
     let operator = world.started("--standalone").await;
     for number in 0..60 {
         world.create(&format!("o{number}"), json!({}));
     }
     let hanging = || world.front.count(|it| it.is("PATCH", "/kopfexamples/"));
-    until(&operator, "requests that hang", || hanging() >= 24 && said(&operator, "] made") == 60).await;
+    until(&operator, "requests that hang", || hanging() >= 24 && said(&operator, "] made") == 60)
+        .await;
     let body = json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfOther", "metadata": { "namespace": "ns1", "name": "a" },
     });
@@ -85,7 +88,8 @@ kopf.on_create("kopfexamples", { id = "made" }, function() end)
         "PATCH" => Fate::Refuse(500, body.clone()),
         _ => Fate::Pass,
     });
-    let settings = "--standalone --set networking.error_backoffs=[] --set queueing.error_delays=[600]";
+    let settings =
+        "--standalone --set networking.error_backoffs=[] --set queueing.error_delays=[600]";
     let operator = world.started(settings).await;
     world.create("a", json!({}));
     until_says(&operator, "[ns1/a] seen ADDED").await;

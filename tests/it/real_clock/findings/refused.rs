@@ -101,13 +101,31 @@ async fn a_fixed_script_is_called_although_the_patch_of_the_former_one_was_rejec
     until(&operator, "the size", || world.get("a")["spec"]["size"] == 3).await;
 }
 
+/// H1: the records of many sub-handlers with long messages do not fit into an object.
+#[tokio::test]
+async fn an_object_is_handled_although_the_messages_of_its_handlers_are_long() {
+    let world = World::new(
+        r#"
+kopf.on_create("kopfexamples", { id = "made" }, function()
+    for number = 1, 80 do
+        kopf.subhandler({ id = `part{number}` }, function(ctx)
+            if ctx.retry == 0 then kopf.retry(string.rep("x", 4096), 0.5) end
+        end)
+    end
+end)
+"#,
+    )
+    .await;
+    let operator = world.started(IMPATIENT).await;
+    world.create("a", json!({}));
+    until(&operator, "the end", || world.is_handled("a")).await;
+}
+
 /// H2: one request of a cycle is accepted, the next one fails, and a user changes what the first one has set.
 #[tokio::test]
 async fn the_edit_of_a_user_is_not_undone_by_a_request_that_is_repeated() {
-    let setting = [
-        "ctx.patch.spec.size = 3",
-        "ctx.patch.fns:append(function(body) body.spec.size = 3 end)",
-    ];
+    let setting =
+        ["ctx.patch.spec.size = 3", "ctx.patch.fns:append(function(body) body.spec.size = 3 end)"];
     for set in setting {
         let script = format!(
             r#"
@@ -145,10 +163,9 @@ end)
 /// H7: the process is killed between two requests of a cycle.
 #[tokio::test]
 async fn the_result_of_a_recorded_handler_survives_a_kill() {
-    let world = World::new(
-        r#"kopf.on_create("kopfexamples", { id = "made" }, function() return 1 end)"#,
-    )
-    .await;
+    let world =
+        World::new(r#"kopf.on_create("kopfexamples", { id = "made" }, function() return 1 end)"#)
+            .await;
     let patches = AtomicUsize::new(0);
     world.front.set_rule(move |it| {
         let is_late = it.method == "PATCH" && patches.fetch_add(1, Ordering::Relaxed) > 0;

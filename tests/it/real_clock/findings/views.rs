@@ -25,10 +25,13 @@ use super::{
 async fn an_event_that_is_older_than_our_own_request_repeats_no_handler() {
     let world = World::new(
         r#"
+kopf.timer("kopfexamples", { id = "ticks", interval = 0.2, labels = { clock = "yes" } }, function(ctx)
+    ctx.logger:info("ticks")
+end)
 kopf.on_event("kopfexamples", function(ctx)
     ctx.logger:info("seen " .. tostring(ctx.labels.edited))
 end)
-kopf.on_create("kopfexamples", { id = "made" }, function(ctx)
+kopf.on_create("kopfexamples", { id = "made", labels = { clock = kopf.ABSENT } }, function(ctx)
     ctx.logger:info("made")
     kube.get("v1", "ConfigMap", { name = "gate", namespace = "ns1" })
 end)
@@ -54,18 +57,21 @@ end)
             Line::Pass
         }
     });
-    let quick = "--standalone --set persistence.consistency_timeout=0.3 --set queueing.idle_timeout=0.2";
+    let quick =
+        "--standalone --set persistence.consistency_timeout=0.3 --set queueing.idle_timeout=0.2";
     let operator = world.started(quick).await;
+    world.create("clock", json!({}));
+    world.edit("clock", json!({ "metadata": { "labels": { "clock": "yes" } } }));
+    until_says(&operator, "ticks").await;
     world.create("a", json!({}));
     until(&operator, "the gate", || world.front.count(|it| it.path.contains("/gate")) > 0).await;
     world.edit("a", json!({ "metadata": { "labels": { "edited": "yes" } } }));
     call.open();
     until(&operator, "the record", || world.is_handled("a")).await;
-    // The worker of the object has ended when a later one has: it remembers nothing.
-    for name in ["b", "c", "d"] {
-        world.create(name, json!({}));
-    }
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    // The worker of the object waits for its own request for 0.3 s, and ends 0.2 s later: within a few ticks of another object.
+    let ticks = || said(&operator, "[ns1/clock] ticks");
+    let before = ticks();
+    until(&operator, "ten ticks", || ticks() >= before + 10).await;
     edit.open();
     until_says(&operator, "[ns1/a] seen yes").await;
     rest.open();
@@ -128,7 +134,9 @@ kopf.on_event("kopfexamples", function(ctx) ctx.logger:info("seen " .. tostring(
     // The next watch meets a 410, and a list follows.
     let expired = Effect::Refuse { code: 410, retry_after_seconds: None };
     world.server.fault(Fault::always(expired).on("GET", "kopfexamples?watch=true").times(1));
-    let lists = || world.front.count(|it| it.path.contains("sendInitialEvents") && it.watches("kopfexamples?"));
+    let lists = || {
+        world.front.count(|it| it.path.contains("sendInitialEvents") && it.watches("kopfexamples?"))
+    };
     let before = lists();
     world.server.close_watches();
     until(&operator, "another list", || lists() > before).await;
