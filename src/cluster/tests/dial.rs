@@ -49,7 +49,7 @@ async fn a_write_that_its_connection_gets_too_late_is_not_sent() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let client = dial(Config::new(url.parse().unwrap())).unwrap();
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-    let leadership = Leadership::new(clock.clone());
+    let leadership = Leadership::new(clock);
     let send = async |end: Duration| {
         leadership.publish(&Role::Leader, Some(end));
         let mut request = Request::patch("/x").body(Body::from(b"{}".to_vec())).unwrap();

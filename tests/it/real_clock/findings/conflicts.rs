@@ -108,7 +108,7 @@ kopf.on_delete("kopfexamples", { id = "gone" }, function(ctx) ctx.logger:info("g
     // Twelve pauses of another object: more than enough for ten repetitions.
     world.create("clock", json!({}));
     until_says(&operator, "[ns1/clock] made").await;
-    assert!(patches() <= 3, "{} requests\n{}", patches(), operator.output());
+    assert!(patches() <= 3, "{} requests for the finalizer\n{}", patches(), operator.output());
 }
 
 /// M2, H4: an object changes faster than its events are handled.
@@ -202,7 +202,7 @@ end)
     seen.open();
     until(&operator, "the result", || world.get("a")["status"]["made"] == new).await;
     let wrong = |it: &Asked| is_patch(it) && it.is_accepted() && it.body["status"]["made"] == old;
-    assert_eq!(world.front.count(wrong), 0, "{}", operator.output());
+    assert_eq!(world.front.count(wrong), 0, "results of the old object\n{}", operator.output());
 }
 
 /// N1: a script is saved while objects come and requests are slow.

@@ -38,7 +38,7 @@ async fn a_kind_is_served_on_after_discovery_has_hidden_it_for_a_moment() {
     world.server.clear_faults();
     world.create("b", json!({}));
     until_says(&operator, "[ns1/b] seen ADDED").await;
-    assert_eq!(said(&operator, "DELETED"), 0, "{}", operator.output());
+    assert_eq!(said(&operator, "DELETED"), 0, "made-up deletions\n{}", operator.output());
 }
 
 /// C2: a CRD is deleted while its objects have finalizers, and their handlers need several attempts.

@@ -156,7 +156,12 @@ end)
         world.edit("a", json!({ "spec": { "size": 5 } }));
         until(&operator, "the result", || world.get("a")["status"]["made"] == 1).await;
         until(&operator, "the end", || world.is_handled("a")).await;
-        assert_eq!(world.get("a")["spec"]["size"], 5, "{set}\n{}", operator.output());
+        assert_eq!(
+            world.get("a")["spec"]["size"],
+            5,
+            "the edit, with `{set}`\n{}",
+            operator.output()
+        );
     }
 }
 
@@ -194,5 +199,5 @@ async fn a_404_that_is_not_about_the_object_loses_no_result() {
     let operator = world.started(IMPATIENT).await;
     world.create("a", json!({}));
     until(&operator, "the result", || world.get("a")["status"]["made"]["size"] == 1).await;
-    assert_eq!(said(&operator, "[ns1/a] made"), 1, "{}", operator.output());
+    assert_eq!(said(&operator, "[ns1/a] made"), 1, "calls\n{}", operator.output());
 }

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use kopf::testing::EXAMPLES;
 use kopf_apiserver::{Effect, Fault};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
@@ -60,8 +61,11 @@ end)
     let quick =
         "--standalone --set persistence.consistency_timeout=0.3 --set queueing.idle_timeout=0.2";
     let operator = world.started(quick).await;
-    world.create("clock", json!({}));
-    world.edit("clock", json!({ "metadata": { "labels": { "clock": "yes" } } }));
+    let clock = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": { "namespace": "ns1", "name": "clock", "labels": { "clock": "yes" } },
+    });
+    world.server.create(EXAMPLES, clock).expect("it is new");
     until_says(&operator, "ticks").await;
     world.create("a", json!({}));
     until(&operator, "the gate", || world.front.count(|it| it.path.contains("/gate")) > 0).await;
@@ -77,7 +81,7 @@ end)
     rest.open();
     world.edit("a", json!({ "metadata": { "labels": { "edited": "twice" } } }));
     until_says(&operator, "[ns1/a] seen twice").await;
-    assert_eq!(said(&operator, "[ns1/a] made"), 1, "{}", operator.output());
+    assert_eq!(said(&operator, "[ns1/a] made"), 1, "calls\n{}", operator.output());
 }
 
 /// M6: the response to a creation is lost.
@@ -103,7 +107,7 @@ end)
     let operator = world.started(IMPATIENT).await;
     world.create("a", json!({}));
     until_says(&operator, "[ns1/a] tried").await;
-    assert_eq!(world.server.list("configmaps").len(), 1, "{}", operator.output());
+    assert_eq!(world.server.list("configmaps").len(), 1, "children\n{}", operator.output());
 }
 
 /// L5: a bookmark without the annotation comes before the objects of a streamed list.
@@ -142,7 +146,7 @@ kopf.on_event("kopfexamples", function(ctx) ctx.logger:info("seen " .. tostring(
     until(&operator, "another list", || lists() > before).await;
     world.create("c", json!({}));
     until_says(&operator, "[ns1/c] seen ADDED").await;
-    assert_eq!(said(&operator, "seen DELETED"), 0, "{}", operator.output());
+    assert_eq!(said(&operator, "seen DELETED"), 0, "made-up deletions\n{}", operator.output());
 }
 
 /// L6: a script logs a line feed.
@@ -161,7 +165,7 @@ end)
     world.create("a", json!({}));
     until_says(&operator, "[ns1/a] made").await;
     let output = operator.output();
-    assert!(!output.lines().any(|it| it.starts_with("FORGED")), "{output}");
+    assert!(!output.lines().any(|it| it.starts_with("FORGED")), "a forged line\n{output}");
 }
 
 /// Lets new connections use the certificate of a new authority, and returns that of the authority as PEM.
