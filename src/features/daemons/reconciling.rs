@@ -20,6 +20,7 @@ use crate::logic::{
         outcome::{Ended, Outcome, Raised, RaisedKind},
     },
     object::Object,
+    reconcile,
 };
 use crate::settings::Execution;
 
@@ -234,9 +235,7 @@ impl Runner {
         let mut memory = level.take_memory();
         let working = async {
             if level.is_finalizing() {
-                if result.is_some() {
-                    return Err("`finalize` must return nil".to_owned());
-                }
+                reconcile::check_finalized(result.as_ref())?;
                 reconciliation.delete_unowned(&memory).await?;
                 return Ok(Next::default());
             }

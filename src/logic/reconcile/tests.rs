@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Applied, Child, Family, Observed, Pace, Plan, Wanted, changes, contains, content, plan,
+    Applied, Child, Family, Observed, Pace, Plan, Wanted, changes, check_finalized, contains,
+    content, plan,
 };
 use crate::logic::object::{Object, resource::Resource};
 
@@ -307,4 +308,16 @@ fn what_changes_again_and_again_is_slowed_down() {
     assert_eq!(pace.note([], at(10_000)), None);
     assert_eq!(pace.note([], at(20_000)), None);
     assert_eq!(pace.note(["a".to_owned()], at(20_001)), None, "it is calm again");
+}
+
+#[test]
+fn the_value_of_the_last_statement_of_finalize_is_ignored() {
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "status": {} });
+    for ignored in [None, Some(&json!(true)), Some(&json!({ "a": 1 })), Some(&object)] {
+        assert_eq!(check_finalized(ignored), Ok(()));
+    }
+    for field in ["children", "status", "conditions", "requeue"] {
+        let refused = check_finalized(Some(&json!({ field: null }))).expect_err("refused");
+        assert!(refused.contains(&format!("`{field}`")), "{refused}");
+    }
 }
