@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Asked, DEADLINE, HANDLED, IMPATIENT, World,
-    front::{Fate, Gate},
+    front::{Fate, Gate, Line},
     said, until, until_says,
 };
 
@@ -35,7 +35,7 @@ async fn the_creation_is_handled_although_the_response_to_the_finalizer_is_lost(
         if is_lost { Fate::LoseResponse } else { Fate::Pass }
     });
     let operator = world.started("--standalone").await;
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] made").await;
     until(&operator, "the end", || world.is_handled("a")).await;
 }
@@ -57,14 +57,12 @@ kopf.on_update("kopfexamples", { id = "changed" }, function(ctx) ctx.logger:info
     )
     .await;
     let operator = world.started("--standalone").await;
-    world.create("a", json!({}));
+    world.create("a");
     let is_labelled = || world.get("a")["metadata"]["labels"]["seen"] == "yes";
     until(&operator, "the label", || is_labelled() && world.is_handled("a")).await;
     let gate = Gate::new();
-    let held = gate.clone();
-    world.front.set_rule(move |it| match is_patch(it) && it.body.to_string().contains("seen") {
-        true => Fate::Hold(held.clone()),
-        false => Fate::Pass,
+    world.front.set_fate(Fate::Hold(gate.clone()), |it| {
+        is_patch(it) && it.body.to_string().contains("seen")
     });
     let before = world.front.count(is_patch);
     world.edit("a", json!({ "metadata": { "labels": { "seen": null } } }));
@@ -89,11 +87,7 @@ kopf.on_delete("kopfexamples", { id = "gone" }, function(ctx) ctx.logger:info("g
     )
     .await;
     let gate = Gate::new();
-    let held = gate.clone();
-    world.front.set_rule(move |it| match it.is("PATCH", "/kopfexamples/a") {
-        true => Fate::Hold(held.clone()),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Hold(gate.clone()), |it| it.is("PATCH", "/kopfexamples/a"));
     let operator = world.started(IMPATIENT).await;
     let body = json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
@@ -106,7 +100,7 @@ kopf.on_delete("kopfexamples", { id = "gone" }, function(ctx) ctx.logger:info("g
     gate.open();
     until(&operator, "a refusal", || world.front.count(|it| it.status == Some(422)) > 0).await;
     // Twelve pauses of another object: more than enough for ten repetitions.
-    world.create("clock", json!({}));
+    world.create("clock");
     until_says(&operator, "[ns1/clock] made").await;
     assert!(patches() <= 3, "{} requests for the finalizer\n{}", patches(), operator.output());
 }
@@ -123,7 +117,7 @@ kopf.on_delete("kopfexamples", { id = "gone" }, function(ctx) ctx.logger:info("g
     )
     .await;
     let operator = world.started("--standalone").await;
-    world.create("a", json!({}));
+    world.create("a");
     let deadline = Instant::now() + DEADLINE;
     let mut number = 0;
     while said(&operator, "[ns1/a] made") == 0 {
@@ -147,13 +141,10 @@ end)
 "#,
     )
     .await;
-    world.front.set_rule(|it| match is_patch(it) {
-        true => Fate::Delay(Duration::from_millis(5)),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Delay(Duration::from_millis(5)), is_patch);
     let operator = world.started("--standalone").await;
     for number in 0..OBJECTS {
-        world.create(&format!("o{number}"), json!({}));
+        world.create(&format!("o{number}"));
     }
     until(&operator, "all daemons", || said(&operator, "returned") >= OBJECTS).await;
     let is_ready = |it: &Value| it["status"]["conditions"][0]["type"] == "Ready";
@@ -175,25 +166,20 @@ end)
     )
     .await;
     let gate = Gate::new();
-    let held = gate.clone();
-    world.front.set_rule(move |it| match it.is("GET", "/configmaps/gate") {
-        true => Fate::Hold(held.clone()),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Hold(gate.clone()), |it| it.is("GET", "/configmaps/gate"));
     // The operator does not know of the new object before the handler of the old one has ended.
     let operator = world.started("--standalone").await;
-    let old = world.create("a", json!({}))["metadata"]["uid"].clone();
+    let old = world.create("a")["metadata"]["uid"].clone();
     let old = old.as_str().expect("a uid");
     until_says(&operator, &format!("made {old}")).await;
     until(&operator, "the gate", || world.front.count(|it| it.path.contains("/gate")) > 0).await;
     let seen = Gate::new();
     let unseen = seen.clone();
-    world.front.set_lines(move |it, _| match it.watches("kopfexamples?") {
-        true => super::front::Line::Hold(unseen.clone()),
-        false => super::front::Line::Pass,
+    world.front.set_lines(move |it, _| {
+        if it.watches("kopfexamples?") { Line::Hold(unseen.clone()) } else { Line::Pass }
     });
     world.server.remove(EXAMPLES, "ns1", "a").expect("it is there");
-    let new = world.create("a", json!({}))["metadata"]["uid"].clone();
+    let new = world.create("a")["metadata"]["uid"].clone();
     gate.open();
     until(&operator, "a request", || {
         world.front.count(|it| is_patch(it) && it.status.is_some()) > 0
@@ -210,20 +196,15 @@ end)
 async fn saves_while_objects_come_lose_no_creation() {
     const OBJECTS: usize = 60;
     let world = World::new(LIFE).await;
-    world.front.set_rule(|it| match is_patch(it) {
-        true => Fate::Delay(Duration::from_millis(300)),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Delay(Duration::from_millis(300)), is_patch);
     let operator = world.started("--standalone").await;
     let mut script = LIFE.to_owned();
     for number in 0..OBJECTS {
-        world.create(&format!("o{number}"), json!({}));
+        world.create(&format!("o{number}"));
         sleep(Duration::from_millis(50)).await;
         if number % 6 == 0 {
-            script += &format!(
-                r#"kopf.on_event("kopfexamples", {{ id = "seen{number}" }}, function() end)
-"#
-            );
+            let handler = format!(r#"{{ id = "seen{number}" }}, function() end"#);
+            script = [&script, r#"kopf.on_event("kopfexamples", "#, &handler, ")\n"].concat();
             world.save(&script);
         }
     }

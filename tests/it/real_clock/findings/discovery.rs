@@ -5,7 +5,6 @@ use kopf_apiserver::{
     Effect, Fault, ResourceDef,
     controllers::{self, Controllers},
 };
-use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
@@ -23,7 +22,7 @@ kopf.on_event("kopfexamples", function(ctx) ctx.logger:info("seen " .. tostring(
 async fn a_kind_is_served_on_after_discovery_has_hidden_it_for_a_moment() {
     let world = World::new(SEEN).await;
     let operator = world.started("--standalone").await;
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] seen ADDED").await;
     let hidden = Effect::HiddenGroup("kopf.dev".into());
     world.server.fault(Fault::always(hidden).on("GET", "/apis"));
@@ -36,7 +35,7 @@ async fn a_kind_is_served_on_after_discovery_has_hidden_it_for_a_moment() {
     let stops = || said(&operator, "Stopping the watch-stream for kopfexamples");
     until(&operator, "another look at discovery, or an end", || reads() > 1 || stops() > 0).await;
     world.server.clear_faults();
-    world.create("b", json!({}));
+    world.create("b");
     until_says(&operator, "[ns1/b] seen ADDED").await;
     assert_eq!(said(&operator, "DELETED"), 0, "made-up deletions\n{}", operator.output());
 }
@@ -59,7 +58,7 @@ end)
     tasks.spawn(controllers::run(world.server.clone(), Controllers::ALL));
     let operator = world.started("--standalone").await;
     for number in 0..OBJECTS {
-        world.create(&format!("o{number}"), json!({}));
+        world.create(&format!("o{number}"));
     }
     let handled = || (0..OBJECTS).filter(|it| world.is_handled(&format!("o{it}"))).count();
     until(&operator, "all creations", || handled() == OBJECTS).await;
@@ -74,11 +73,7 @@ end)
 async fn a_crd_that_is_applied_during_the_start_is_served() {
     let world = World::with(&[], SEEN).await;
     let gate = Gate::new();
-    let held = gate.clone();
-    world.front.set_rule(move |it| match it.lists("customresourcedefinitions") {
-        true => Fate::Hold(held.clone()),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Hold(gate.clone()), |it| it.lists("customresourcedefinitions"));
     let operator = world.start("--standalone");
     let are_read = || {
         let read = |path: &str| world.front.count(|it| it.path == path && it.status.is_some()) > 0;
@@ -94,6 +89,6 @@ async fn a_crd_that_is_applied_during_the_start_is_served() {
         world.front.count(|it| it.lists("customresourcedefinitions") && it.status.is_some()) > 0
     })
     .await;
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] seen ").await;
 }

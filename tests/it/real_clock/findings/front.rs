@@ -179,6 +179,15 @@ impl Front {
         *self.0.rule.lock() = Arc::new(rule);
     }
 
+    /// From now on, requests that fit have this fate, and all others pass.
+    pub(super) fn set_fate(
+        &self,
+        fate: Fate,
+        fits: impl Fn(&Asked) -> bool + Send + Sync + 'static,
+    ) {
+        self.set_rule(move |it| if fits(it) { fate.clone() } else { Fate::Pass });
+    }
+
     /// From now on, all requests pass.
     pub(super) fn pass(&self) {
         self.set_rule(|_| Fate::Pass);

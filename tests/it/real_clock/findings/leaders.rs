@@ -31,12 +31,10 @@ fn holder(world: &World) -> String {
 #[tokio::test]
 async fn a_lease_is_renewed_while_requests_for_objects_hang() {
     let world = World::new(MADE).await;
-    world
-        .front
-        .set_rule(|it| if it.is("PATCH", "/kopfexamples/") { Fate::Hang } else { Fate::Pass });
+    world.front.set_fate(Fate::Hang, |it| it.is("PATCH", "/kopfexamples/"));
     let operator = world.started(ELECTED).await;
     for number in 0..60 {
-        world.create(&format!("o{number}"), json!({}));
+        world.create(&format!("o{number}"));
     }
     let hanging = || world.front.count(|it| it.is("PATCH", "/kopfexamples/"));
     until(&operator, "requests that hang", || hanging() >= 24 && said(&operator, "] made") == 60)
@@ -68,7 +66,7 @@ end)
     .await;
     let operator = world.started(ELECTED).await;
     for number in 0..OBJECTS {
-        world.create(&format!("o{number}"), json!({}));
+        world.create(&format!("o{number}"));
     }
     until(&operator, "its work", || said(&operator, "beats") > 100).await;
     operator.signal("STOP").await;
@@ -118,11 +116,7 @@ end)
     )
     .await;
     let gate = Gate::new();
-    let held = gate.clone();
-    world.front.set_rule(move |it| match it.is("GET", "/configmaps/gate") {
-        true => Fate::Hold(held.clone()),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Hold(gate.clone()), |it| it.is("GET", "/configmaps/gate"));
     let operator = world.started(ELECTED).await;
     operator.signal("TERM").await;
     let is_cleaning = || world.front.count(|it| it.path.contains("/configmaps/gate")) > 0;
@@ -146,13 +140,13 @@ async fn a_standby_with_an_old_view_does_not_repeat_what_the_leader_has_done() {
         if is_late && it.watches("kopfexamples?") { Line::Hold(held.clone()) } else { Line::Pass }
     });
     let standby = second.started(ELECTED).await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&leader, "the end", || world.is_handled("a")).await;
     let first = holder(&world);
     drop(leader.stop().await);
     until(&standby, "another leader", || !["", &first].contains(&holder(&world).as_str())).await;
     until_says(&standby, "lead").await;
-    world.create("b", json!({}));
+    world.create("b");
     gate.open();
     until_says(&standby, "[ns1/b] made").await;
     assert_eq!(said(&standby, "[ns1/a] made"), 0, "calls of the standby\n{}", standby.output());
@@ -192,7 +186,7 @@ async fn a_dead_peer_whose_clock_was_ahead_holds_nobody_up() {
     let world = with_peering().await;
     keep_alive(&world, (600, 2));
     let operator = world.start("--peering default");
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] made").await;
 }
 
@@ -218,6 +212,6 @@ async fn a_peer_whose_clock_is_behind_is_alive_while_it_sends_keep_alives() {
         .merge(PEERINGS, "", "default", json!({ "status": { "other": null } }))
         .expect("a peering");
     until_says(&operator, "Resuming operations").await;
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] made").await;
 }

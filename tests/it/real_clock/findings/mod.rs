@@ -122,11 +122,11 @@ impl World {
         operator
     }
 
-    /// Creates an example.
-    fn create(&self, name: &str, spec: Value) -> Value {
+    /// Creates an example with an empty spec.
+    fn create(&self, name: &str) -> Value {
         let body = json!({
             "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-            "metadata": { "namespace": "ns1", "name": name }, "spec": spec,
+            "metadata": { "namespace": "ns1", "name": name }, "spec": {},
         });
         self.server.create(EXAMPLES, body).expect("it is new")
     }

@@ -32,12 +32,10 @@ for _, kind in { "kopfexamples", "kopfothers" } do
 end
 "#;
     let world = World::with(&[examples(), others], script).await;
-    world
-        .front
-        .set_rule(|it| if it.is("PATCH", "/kopfexamples/") { Fate::Hang } else { Fate::Pass });
+    world.front.set_fate(Fate::Hang, |it| it.is("PATCH", "/kopfexamples/"));
     let operator = world.started("--standalone").await;
     for number in 0..60 {
-        world.create(&format!("o{number}"), json!({}));
+        world.create(&format!("o{number}"));
     }
     let hanging = || world.front.count(|it| it.is("PATCH", "/kopfexamples/"));
     until(&operator, "requests that hang", || hanging() >= 24 && said(&operator, "] made") == 60)
@@ -84,14 +82,11 @@ kopf.on_create("kopfexamples", { id = "made" }, function() end)
     )
     .await;
     let body = status(500, "InternalError", "not now");
-    world.front.set_rule(move |it| match it.method.as_str() {
-        "PATCH" => Fate::Refuse(500, body.clone()),
-        _ => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Refuse(500, body), |it| it.method == "PATCH");
     let settings =
         "--standalone --set networking.error_backoffs=[] --set queueing.error_delays=[600]";
     let operator = world.started(settings).await;
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] seen ADDED").await;
     until_says(&operator, "600").await;
     world.delete("a");
@@ -103,10 +98,7 @@ kopf.on_create("kopfexamples", { id = "made" }, function() end)
 async fn versions_that_expire_again_and_again_mean_ever_fewer_lists() {
     let world = World::new(MADE).await;
     let body = status(410, "Expired", "too old resource version");
-    world.front.set_rule(move |it| match it.watches("kopfexamples?") {
-        true => Fate::Refuse(410, body.clone()),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Refuse(410, body), |it| it.watches("kopfexamples?"));
     let operator = world.start("--standalone");
     let is_list = |it: &Asked| it.lists("kopfexamples");
     until(&operator, "seven lists", || world.front.count(is_list) >= 7).await;
@@ -148,10 +140,10 @@ end)
     )
     .await;
     let operator = world.started("--standalone --set queueing.worker_limit=2").await;
-    world.create("late1", json!({}));
-    world.create("late2", json!({}));
+    world.create("late1");
+    world.create("late2");
     until(&operator, "two retries", || said(&operator, "failed temporarily") >= 2).await;
-    world.create("soon", json!({}));
+    world.create("soon");
     until_says(&operator, "[ns1/soon] made").await;
 }
 
@@ -165,7 +157,7 @@ async fn a_request_without_a_response_is_repeated_after_half_a_minute() {
         if is_lost { Fate::Hang } else { Fate::Pass }
     });
     let operator = world.started(IMPATIENT).await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "the end", || world.is_handled("a")).await;
 }
 
@@ -179,7 +171,7 @@ async fn a_newer_event_ends_a_pause_of_an_hour() {
         if is_first { Fate::Later(3600) } else { Fate::Pass }
     });
     let operator = world.started("--standalone").await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "the refusal", || world.front.count(|it| it.status == Some(429)) > 0).await;
     world.edit("a", json!({ "spec": { "size": 1 } }));
     until(&operator, "the end", || world.is_handled("a")).await;

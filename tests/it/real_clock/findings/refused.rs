@@ -54,12 +54,9 @@ async fn strict(script: &str) -> World {
 async fn an_object_is_deleted_although_the_status_is_forbidden() {
     let world = World::new(LIFE).await;
     let body = status(403, "Forbidden", "kopfexamples.kopf.dev \"a\" is forbidden");
-    world.front.set_rule(move |it| match it.is("PATCH", "/status") {
-        true => Fate::Refuse(403, body.clone()),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Refuse(403, body), |it| it.is("PATCH", "/status"));
     let operator = world.started(IMPATIENT).await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "a refusal", || world.front.count(|it| it.status == Some(403)) > 0).await;
     world.delete("a");
     until_says(&operator, "[ns1/a] gone").await;
@@ -71,7 +68,7 @@ async fn an_object_is_deleted_although_the_status_is_forbidden() {
 async fn an_object_is_deleted_although_its_schema_rejects_a_result() {
     let world = strict(LIFE).await;
     let operator = world.started(IMPATIENT).await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "a refusal", || world.front.count(|it| it.status == Some(422)) > 0).await;
     world.delete("a");
     until_says(&operator, "[ns1/a] gone").await;
@@ -83,7 +80,7 @@ async fn an_object_is_deleted_although_its_schema_rejects_a_result() {
 async fn an_object_is_deleted_although_its_schema_rejects_a_patch() {
     let world = strict(&sizing("'large'")).await;
     let operator = world.started(IMPATIENT).await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "a refusal", || world.front.count(|it| it.status == Some(422)) > 0).await;
     world.delete("a");
     until_says(&operator, "[ns1/a] gone").await;
@@ -95,7 +92,7 @@ async fn an_object_is_deleted_although_its_schema_rejects_a_patch() {
 async fn a_fixed_script_is_called_although_the_patch_of_the_former_one_was_rejected() {
     let world = strict(&sizing("'large'")).await;
     let operator = world.started(IMPATIENT).await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "a refusal", || world.front.count(|it| it.status == Some(422)) > 0).await;
     world.save(&sizing("3"));
     until(&operator, "the size", || world.get("a")["spec"]["size"] == 3).await;
@@ -117,7 +114,7 @@ end)
     )
     .await;
     let operator = world.started(IMPATIENT).await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "the end", || world.is_handled("a")).await;
 }
 
@@ -146,7 +143,7 @@ end)
             if is_refused { Fate::Refuse(500, body) } else { Fate::Pass }
         });
         let operator = world.started(IMPATIENT).await;
-        world.create("a", json!({}));
+        world.create("a");
         until(&operator, "the size", || world.get("a")["spec"]["size"] == 3).await;
         // Two attempts are those of one request: the third one begins after the pause of the object.
         let refused = || world.front.count(|it| it.status == Some(500));
@@ -177,7 +174,7 @@ async fn the_result_of_a_recorded_handler_survives_a_kill() {
         if is_late { Fate::Hang } else { Fate::Pass }
     });
     let operator = world.started("--standalone").await;
-    world.create("a", json!({}));
+    world.create("a");
     let is_patch = |it: &super::Asked| it.method == "PATCH";
     until(&operator, "two requests", || world.front.count(is_patch) > 1).await;
     operator.crash().await;
@@ -197,7 +194,7 @@ async fn a_404_that_is_not_about_the_object_loses_no_result() {
         if is_meant { Fate::Refuse(404, body) } else { Fate::Pass }
     });
     let operator = world.started(IMPATIENT).await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "the result", || world.get("a")["status"]["made"]["size"] == 1).await;
     assert_eq!(said(&operator, "[ns1/a] made"), 1, "calls\n{}", operator.output());
 }

@@ -40,11 +40,7 @@ end)
     )
     .await;
     let (call, edit, rest) = (Gate::new(), Gate::new(), Gate::new());
-    let held = call.clone();
-    world.front.set_rule(move |it| match it.is("GET", "/configmaps/gate") {
-        true => Fate::Hold(held.clone()),
-        false => Fate::Pass,
-    });
+    world.front.set_fate(Fate::Hold(call.clone()), |it| it.is("GET", "/configmaps/gate"));
     let (edited, later) = (edit.clone(), rest.clone());
     world.front.set_lines(move |it, line| {
         let meta = &line["object"]["metadata"];
@@ -67,7 +63,7 @@ end)
     });
     world.server.create(EXAMPLES, clock).expect("it is new");
     until_says(&operator, "ticks").await;
-    world.create("a", json!({}));
+    world.create("a");
     until(&operator, "the gate", || world.front.count(|it| it.path.contains("/gate")) > 0).await;
     world.edit("a", json!({ "metadata": { "labels": { "edited": "yes" } } }));
     call.open();
@@ -105,7 +101,7 @@ end)
         if is_lost { Fate::LoseResponse } else { Fate::Pass }
     });
     let operator = world.started(IMPATIENT).await;
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] tried").await;
     assert_eq!(world.server.list("configmaps").len(), 1, "children\n{}", operator.output());
 }
@@ -120,7 +116,7 @@ kopf.on_event("kopfexamples", function(ctx) ctx.logger:info("seen " .. tostring(
     )
     .await;
     for name in ["a", "b"] {
-        world.create(name, json!({}));
+        world.create(name);
     }
     let operator = world.started("--standalone --set watching.initial_streaming=true").await;
     until(&operator, "both objects", || said(&operator, "seen ") >= 2).await;
@@ -144,7 +140,7 @@ kopf.on_event("kopfexamples", function(ctx) ctx.logger:info("seen " .. tostring(
     let before = lists();
     world.server.close_watches();
     until(&operator, "another list", || lists() > before).await;
-    world.create("c", json!({}));
+    world.create("c");
     until_says(&operator, "[ns1/c] seen ADDED").await;
     assert_eq!(said(&operator, "seen DELETED"), 0, "made-up deletions\n{}", operator.output());
 }
@@ -162,7 +158,7 @@ end)
     )
     .await;
     let operator = world.started("--standalone").await;
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] made").await;
     let output = operator.output();
     assert!(!output.lines().any(|it| it.starts_with("FORGED")), "a forged line\n{output}");
@@ -203,6 +199,6 @@ kopf.on_create("kopfexamples", { id = "made" }, function(ctx) ctx.logger:info("m
     let operator = world.started(IMPATIENT).await;
     fs::write(&ca, rotate(&world.front)).expect("a file can be written");
     world.front.cut();
-    world.create("a", json!({}));
+    world.create("a");
     until_says(&operator, "[ns1/a] made").await;
 }
