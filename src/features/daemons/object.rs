@@ -33,8 +33,8 @@ pub struct ObjectDaemons {
     over: Box<[Mark]>,
     /// What the running ones share.
     shared: Option<Arc<DaemonShared>>,
-    /// What ended reconcile handlers have sent, by their ids, for their next versions.
-    unowned: Option<Box<BTreeMap<Arc<str>, UnownedChildren>>>,
+    /// For the next versions of ended reconcile handlers.
+    unowned: Option<Box<SentBefore>>,
     /// Only with exclusive timers.
     exclusion: Option<Box<Exclusion>>,
     /// The fingerprint of the last seen essence; `None` until it is needed.
@@ -42,6 +42,10 @@ pub struct ObjectDaemons {
     /// When the essence last changed, or when the object was first seen; on the clock of all daemons.
     changed: Nanos,
 }
+
+/// What ended reconcile handlers have sent, by their ids.
+#[derive(Debug, Default)]
+struct SentBefore(BTreeMap<Arc<str>, UnownedChildren>);
 
 /// What the running daemons of one object share.
 #[derive(Debug)]
@@ -136,7 +140,7 @@ impl ObjectDaemons {
         let sent = stopped.filter_map(|it| Some((it, it.level()?.take_unowned())));
         for (daemon, unowned) in sent.filter(|(_, it)| !it.is_empty()) {
             let kept = self.unowned.get_or_insert_default();
-            kept.entry(Arc::clone(&daemon.handler().id)).or_default().append(unowned);
+            kept.0.entry(Arc::clone(&daemon.handler().id)).or_default().append(unowned);
         }
         if !over.is_empty() {
             self.over = self.over.iter().cloned().chain(over).collect();
@@ -182,7 +186,7 @@ impl ObjectDaemons {
         });
         let mut unowned = UnownedChildren::default();
         if let Some(kept) = &mut self.unowned {
-            handler.ids().filter_map(|id| kept.remove(id)).for_each(|it| unowned.append(it));
+            handler.ids().filter_map(|id| kept.0.remove(id)).for_each(|it| unowned.append(it));
         }
         let is_exclusive = handler.background.is_exclusive;
         let exclusion =
