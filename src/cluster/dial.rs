@@ -9,9 +9,11 @@ use hyper_util::{
 };
 use kube::{
     Client, Config,
-    client::{Body, ClientBuilder, ConfigExt as _},
+    client::{ClientBuilder, ConfigExt as _},
 };
 use tower::{BoxError, Layer as _, ServiceExt as _, util::option_layer};
+
+use super::fence::FencedBody;
 
 /// Idle connections are closed after this time. A burst opens dozens, each with its buffers, and they would stay open; under load,
 /// each is used many times a second.
@@ -57,8 +59,9 @@ pub fn dial(config: Config) -> kube::Result<Client> {
     let mut pool = legacy::Client::builder(TokioExecutor::new());
     // Without a timer, the pool checks idle connections only when one is requested.
     pool.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
-    let client: legacy::Client<_, Body> = pool.build(connector);
-    let service = config.extra_headers_layer()?.layer(client.map_err(BoxError::from));
+    let client: legacy::Client<_, FencedBody> = pool.build(connector);
+    let client = client.map_request(FencedBody::of).map_err(BoxError::from);
+    let service = config.extra_headers_layer()?.layer(client);
     let service = option_layer(config.auth_layer()?).layer(service);
     let service = config.base_uri_layer().layer(service);
     Ok(Client::new(service, config.default_namespace))

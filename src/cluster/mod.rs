@@ -27,6 +27,7 @@ mod dial;
 mod discovery;
 mod exec;
 mod failure;
+mod fence;
 mod limits;
 mod lines;
 mod login;

@@ -22,6 +22,7 @@ use tracing::debug;
 
 use super::{
     failure::{Action, Answer, Failure},
+    fence::Fence,
     limits::{Origin, Permit, RequestLimits},
     outage::{Jitter, Outage},
     reason::reason,
@@ -319,8 +320,9 @@ impl Transport {
             let (ticket, session) = self.sessions.acquire().await;
             log.announce();
             let begun = Instant::now();
-            let sent = self.fenced(request, attempt_once(&session, request, limit));
-            let sent = permit.during(sent).await;
+            let fence = self.fence_of(request);
+            let attempt = attempt_once(&session, request, (limit, fence.clone()));
+            let sent = permit.during(Fence::during(fence, attempt)).await;
             self.count(request, &sent, begun.elapsed());
             self.note_connection(sent.as_ref().err(), limits.is_none());
             let failure = match sent {
@@ -405,16 +407,12 @@ impl Transport {
         &self.outage
     }
 
-    /// Runs an attempt. A write is no longer polled once the operator may not act: what is not on the wire by then is never sent.
-    async fn fenced<T>(&self, request: &Request<'_>, attempt: impl Future<Output = T>) -> T {
+    /// Returns what a request must not be sent without: writes need the lease, except for the lease itself.
+    fn fence_of(&self, request: &Request<'_>) -> Option<Fence> {
         let is_read = request.method == Method::GET && request.websocket.is_none();
         let needs_no_lease =
             is_read || (request.of == Origin::Operator && request.action.is_about_leases());
-        if needs_no_lease {
-            return attempt.await;
-        }
-        let leadership = self.fence.lock().clone();
-        leadership.while_acting(attempt).await
+        (!needs_no_lease).then(|| Fence(self.fence.lock().clone()))
     }
 
     fn count(&self, request: &Request<'_>, sent: &Result<Response<Body>, Failure>, took: Duration) {
@@ -534,9 +532,12 @@ impl<'a> AttemptLog<'a> {
 async fn attempt_once(
     session: &Session,
     request: &Request<'_>,
-    limit: Duration,
+    (limit, fence): (Duration, Option<Fence>),
 ) -> Result<Response<Body>, Failure> {
     let mut ready = request.build()?;
+    if let Some(fence) = fence {
+        ready.extensions_mut().insert(fence);
+    }
     if let Some(authorization) = session.authorization() {
         ready.headers_mut().insert(header::AUTHORIZATION, authorization);
     }

@@ -1,15 +1,20 @@
 //! Opening and closing of connections.
 
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, time::Duration};
 
 use http::Request;
-use kube::Config;
+use kube::{Config, client::Body};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
 };
 
-use crate::cluster::dial::{IDLE, dial};
+use crate::cluster::{
+    dial::{IDLE, dial},
+    fence::Fence,
+};
+use crate::logic::replicas::leadership::Role;
+use crate::ports::{Clock, Leadership};
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
@@ -36,6 +41,43 @@ async fn an_idle_connection_is_closed() {
     assert_eq!(bytes_at_end, 0);
 }
 
+/// The lease may expire between the attempt and its connection, if the process is frozen there.
+#[tokio::test]
+async fn a_write_that_its_connection_gets_too_late_is_not_sent() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let client = dial(Config::new(url.parse().unwrap())).unwrap();
+    let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+    let leadership = Leadership::new(clock);
+    let send = async |end: Duration| {
+        leadership.publish(&Role::Leader, Some(end));
+        let mut request = Request::patch("/x").body(Body::from(b"{}".to_vec())).unwrap();
+        request.extensions_mut().insert(Fence(leadership.clone()));
+        client.send(request).await.map(|it| it.status().as_u16())
+    };
+    let end = clock.uptime() + Duration::from_mins(1);
+    let server = async {
+        let mut received = Vec::new();
+        for _ in 0..2 {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut buffer = [0; 4096];
+            let length = socket.read(&mut buffer).await.unwrap();
+            received.push(length);
+            if length > 0 {
+                socket.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await.unwrap();
+            }
+        }
+        received
+    };
+    let sends = async { (send(Duration::ZERO).await.is_err(), send(end).await) };
+    let (received, (is_refused, sent)) = tokio::join!(server, sends);
+    assert!(is_refused);
+    assert_eq!(sent.unwrap(), 200);
+    assert_eq!(received[0], 0, "not even the head is sent");
+    assert!(received[1] > 0);
+}
+
 /// The system shows the timer of a socket: 02 is keep-alive.
 #[cfg(target_os = "linux")]
 #[tokio::test]
@@ -57,7 +99,7 @@ async fn a_connection_that_is_silent_is_probed() {
             if timers.any(|it| it.starts_with("02:")) {
                 return true;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         false
     };

@@ -131,7 +131,7 @@ impl Reconciliation<'_> {
                 };
                 let key = plural_in(&tree, &kinds, &child.resource);
                 if let Value::Object(all) = tree.entry(key).or_insert_with(|| Map::new().into()) {
-                    all.insert(name, Arc::unwrap_or_clone(child.body));
+                    all.insert(name, child.into_body());
                 }
             }
         }
@@ -259,6 +259,7 @@ impl Reconciliation<'_> {
             let applied = Applied {
                 digest: child.digest.clone(),
                 content: reconcile::content(&made),
+                fingerprint: None,
                 version: version.and_then(|it| it.parse().ok()),
                 is_seen: is_same,
                 at: self.now,
@@ -365,20 +366,10 @@ fn plural_in(tree: &Map<String, Value>, kinds: &[Arc<Resource>], resource: &Reso
 
 /// Reads a child as the index holds it.
 fn read(value: &Value, kinds: &[Arc<Resource>]) -> Option<Observed> {
-    let ([group, version, plural], mut body) = kept(value)?;
+    let ([group, version, plural], object) = kept(value)?;
     let is_it =
         |it: &&Arc<Resource>| it.group == group && it.version == version && it.plural == plural;
     let resource = kinds.iter().find(is_it).cloned()?;
-    let meta = |name: &str| body.pointer(&format!("/metadata/{name}"))?.as_str().map(str::to_owned);
-    let (namespace, name) = (meta("namespace"), meta("name")?);
-    if let Value::Object(fields) = &mut body {
-        for (key, value) in
-            [("kind", resource.kind.clone()), ("apiVersion", resource.api_version())]
-        {
-            if !fields.contains_key(key) {
-                fields.shift_insert(0, key.to_owned(), value.into());
-            }
-        }
-    }
-    Some(Observed { resource, namespace, name, body: Arc::new(body) })
+    let (namespace, name) = (object.header().namespace.clone(), object.header().name.clone()?);
+    Some(Observed { resource, namespace, name, object: Arc::new(object) })
 }

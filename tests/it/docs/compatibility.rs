@@ -108,3 +108,22 @@ fn the_table_is_complete() {
     // 370 features are known; a row that is lost would be a claim that nobody checks.
     assert_eq!(rows(&document()).len(), 370);
 }
+
+#[test]
+fn the_table_of_faults_names_each_finding_that_is_shown_from_outside() {
+    let document = document();
+    let rows = document.lines().filter(|it| it.starts_with("| "));
+    let named: BTreeSet<String> = rows.flat_map(names).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/real_clock/findings");
+    let mut sources = Vec::new();
+    files(&folder, &mut sources);
+    let mut shown = BTreeSet::new();
+    for source in sources {
+        let text = fs::read_to_string(&source).expect("a source");
+        let tests = text.split("#[tokio::test]\nasync fn ").skip(1);
+        shown.extend(tests.filter_map(|it| Some(it.split_once('(')?.0.to_owned())));
+    }
+    assert!(shown.len() > 30, "the tests are found: {shown:?}");
+    let missing: Vec<_> = shown.difference(&named).collect();
+    assert!(missing.is_empty(), "no row of docs/compatibility.md names {missing:?}");
+}

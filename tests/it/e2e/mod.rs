@@ -31,7 +31,7 @@ mod refused;
 mod reload;
 mod schedules;
 mod scopes;
-mod server;
+pub(crate) mod server;
 mod webhook_changes;
 mod webhook_places;
 mod webhooks;

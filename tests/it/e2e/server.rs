@@ -32,7 +32,7 @@ pub(super) fn server() -> Option<&'static Server> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
-pub(super) fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|it| !it.is_empty())
 }
 

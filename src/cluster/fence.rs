@@ -1,0 +1,71 @@
+//! Writes of a leader whose lease has expired are not sent.
+//!
+//! A request is polled no more, see [`Leadership::while_acting`]. But once it is handed over to its connection, the task of the
+//! connection sends it: if the process is frozen in between, only the body is asked in time whether it may still be sent. A body that
+//! fails takes the head of its request with it, because both are written together. Writes without a body have only the first check,
+//! and so have those through a proxy, which has its own connections.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::Request;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use kube::client::Body;
+use tower::BoxError;
+
+use crate::ports::Leadership;
+
+/// What a request must not be sent without: attached to it until it reaches its connection.
+#[derive(Clone)]
+pub(super) struct Fence(pub(super) Leadership);
+
+/// A body that fails once the operator may not act.
+pub(super) struct FencedBody {
+    body: Body,
+    fence: Option<Fence>,
+}
+
+impl Fence {
+    /// Runs an attempt. A write is no longer polled once the operator may not act.
+    pub(super) async fn during<T>(fence: Option<Self>, attempt: impl Future<Output = T>) -> T {
+        match fence {
+            Some(Self(leadership)) => leadership.while_acting(attempt).await,
+            None => attempt.await,
+        }
+    }
+}
+
+impl FencedBody {
+    /// Moves the fence of a request into its body.
+    pub(super) fn of(mut request: Request<Body>) -> Request<Self> {
+        let fence = request.extensions_mut().remove::<Fence>();
+        request.map(|body| FencedBody { body, fence })
+    }
+}
+
+impl HttpBody for FencedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.fence.as_ref().is_some_and(|Fence(leadership)| !leadership.may_act()) {
+            return Poll::Ready(Some(Err("the lease has expired".into())));
+        }
+        Pin::new(&mut self.body).poll_frame(cx).map_err(BoxError::from)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
