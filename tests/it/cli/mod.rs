@@ -8,6 +8,7 @@ mod install;
 mod keys;
 mod log;
 mod permissions;
+mod rights;
 mod settings;
 mod test;
 
