@@ -37,7 +37,7 @@ pub(super) fn files(
     let chart = json!({
         "apiVersion": "v2",
         "name": name,
-        "description": format!("The operator {name}, a set of scripts that kopf runs"),
+        "description": super::description(name),
         "type": "application",
         "version": "0.1.0",
         "appVersion": version,

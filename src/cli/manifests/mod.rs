@@ -1,11 +1,12 @@
 //! `kopf manifests`: everything that an operator needs in a cluster, as YAML.
 //!
 //! `scripts.rs` turns the scripts into `ConfigMap`s, `workload.rs` describes what runs; the permissions are those of `kopf rbac`.
-//! `form.rs` has the options of the result, `chart.rs` makes a Helm chart of it.
+//! `form.rs` has the options of the result, `chart.rs` makes a Helm chart of it, `olm.rs` a bundle.
 
 mod chart;
 mod document;
 mod form;
+mod olm;
 mod scripts;
 mod workload;
 
@@ -23,7 +24,7 @@ use self::{
 use crate::cli::{
     args::ManifestsArgs,
     dev::NAMESPACE,
-    rbac::{self, Account, Needs, Survey},
+    rbac::{self, Account, Installer, Needs, Survey},
     report::{Exit, Report},
     shared_args::ContentArgs,
 };
@@ -31,10 +32,14 @@ use crate::logic::handlers::handler::Category;
 
 /// Prints or writes the manifests.
 pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
-    let operator = Operator::of(&args.content)?;
+    let FormArgs { kustomize, helm, olm } = &args.form;
+    let installer = if olm.is_some() { Installer::Olm } else { Installer::Kopf };
+    let mut operator = Operator::by(installer, &args.content)?;
     let defaults = operator.values()?;
-    let FormArgs { kustomize, helm } = &args.form;
-    if let Some(directory) = helm {
+    if let Some(directory) = olm {
+        write(directory, &olm::files(&operator, &defaults)?)?;
+        operator.needs.warnings.extend(olm::warnings(&operator));
+    } else if let Some(directory) = helm {
         let documents = operator.documents(&chart::values())?;
         write(directory, &chart::files(&operator.name, &documents, &defaults)?)?;
     } else {
@@ -50,6 +55,7 @@ pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
 
 /// An operator to install.
 pub(super) struct Operator<'a> {
+    installer: Installer,
     args: &'a ContentArgs,
     pub(super) survey: Survey,
     pub(super) needs: Needs,
@@ -59,8 +65,12 @@ pub(super) struct Operator<'a> {
 impl<'a> Operator<'a> {
     /// Loads the scripts, and determines what they need.
     pub(super) fn of(args: &'a ContentArgs) -> Result<Self, Report> {
+        Operator::by(Installer::Kopf, args)
+    }
+
+    fn by(installer: Installer, args: &'a ContentArgs) -> Result<Self, Report> {
         let survey = Survey::of(&args.install)?;
-        let mut needs = Needs::of(&survey, &args.install)?;
+        let mut needs = Needs::by(installer, &survey, &args.install)?;
         if args.image.is_none() {
             needs.warnings.push(format!(
                 "The image is {}. Pass --image with the registry of your cluster.",
@@ -68,7 +78,7 @@ impl<'a> Operator<'a> {
             ));
         }
         let name = rbac::name(&args.install, &survey)?;
-        Ok(Operator { args, survey, needs, name })
+        Ok(Operator { installer, args, survey, needs, name })
     }
 
     /// Returns the objects, in the order in which they are applied.
@@ -89,7 +99,7 @@ impl<'a> Operator<'a> {
         })
     }
     fn documents(&self, values: &Values<'_>) -> Result<Vec<Document>, Report> {
-        let Operator { args, survey, needs, name } = self;
+        let Operator { installer, args, survey, needs, name } = self;
         let namespace = values.namespace;
         let mut documents = Vec::new();
         for crd in &survey.crds {
@@ -113,13 +123,25 @@ impl<'a> Operator<'a> {
         let mut handlers = survey.registry.handlers().iter();
         let has_webhooks = handlers
             .any(|it| matches!(it.kind.category(), Category::Admission | Category::Conversion));
-        let workload =
-            Workload { args, survey, mounted: &mounted, meta: &meta, values, has_webhooks };
+        let installer = *installer;
+        let workload = Workload {
+            installer,
+            args,
+            survey,
+            mounted: &mounted,
+            meta: &meta,
+            values,
+            has_webhooks,
+        };
         for (stem, object) in workload.objects() {
             documents.push((stem.to_owned(), yaml(&object)?));
         }
         Ok(documents)
     }
+}
+
+fn description(name: &str) -> String {
+    format!("The operator {name}, a set of scripts that kopf runs")
 }
 
 fn labels(name: &str) -> Value {

@@ -7,6 +7,7 @@ mod inside;
 mod install;
 mod keys;
 mod log;
+mod olm;
 mod permissions;
 mod rights;
 mod settings;
