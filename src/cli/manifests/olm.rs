@@ -9,9 +9,9 @@ use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
 use super::{
-    Operator,
     chart::Values,
-    document::{Document, yaml},
+    document::{Document, description, yaml},
+    operator::Operator,
     workload::Workload,
 };
 use crate::cli::{options::ScopeOption, rbac::Place, report::Report};
@@ -56,7 +56,7 @@ pub(super) fn files(
     let documents = operator.documents(values)?;
     let mut files = Vec::new();
     for (stem, mut object) in parsed(&documents)? {
-        if OF_OLM.iter().any(|it| object["kind"] == *it) {
+        if OF_OLM.iter().any(|it| object.get("kind").is_some_and(|kind| kind == it)) {
             continue;
         }
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -93,10 +93,12 @@ fn version(
 ) -> Result<Value, Report> {
     let Operator { name, survey, needs, .. } = operator;
     let all = parsed(documents)?;
-    let is = |kind: &'static str| move |it: &&(String, Value)| it.1["kind"] == kind;
+    let is = |kind: &'static str| {
+        move |it: &&(String, Value)| it.1.get("kind").is_some_and(|it| it == kind)
+    };
     let owned: Vec<_> =
         all.iter().filter(is("CustomResourceDefinition")).flat_map(|it| owned(&it.1)).collect();
-    let deployment = all.iter().find(is("Deployment")).map(|it| it.1["spec"].clone());
+    let deployment = all.iter().find(is("Deployment")).and_then(|it| it.1.get("spec"));
     let is_whole = matches!(survey.options.scope, ScopeOption::Cluster | ScopeOption::Unsaid);
     let (clusterwide, within): (&[Place], &[Place]) = if is_whole {
         (&[Place::Cluster, Place::Served], &[Place::Own])
@@ -125,7 +127,7 @@ fn version(
         "metadata": { "name": label },
         "spec": {
             "displayName": name,
-            "description": super::description(name),
+            "description": description(name),
             "version": VERSION,
             "installModes": modes,
             "install": {
@@ -200,7 +202,8 @@ fn webhooks(operator: &Operator<'_>) -> Vec<Value> {
         converting.flat_map(|it| &it.1).map(|it| format!("{}.{}", it.plural, it.group)).collect();
     for crd in crds {
         let conversion = configuration::conversion(&crd, &client);
-        let mut of_olm = common("ConversionWebhook", &conversion["webhook"]);
+        let mut of_olm =
+            common("ConversionWebhook", conversion.get("webhook").unwrap_or(&Value::Null));
         let more = json!({
             "generateName": format!("{crd}.{WEBHOOKS}"),
             "sideEffects": "None",
@@ -258,9 +261,9 @@ fn annotations(name: &str) -> Vec<(String, String)> {
 }
 
 fn dockerfile(annotations: &[(String, String)]) -> String {
-    let labels: String =
-        annotations.iter().map(|(key, value)| format!("LABEL {key}={value}\n")).collect();
-    format!("FROM scratch\n\n{labels}\nCOPY manifests /manifests/\nCOPY metadata /metadata/\n")
+    let labels = annotations.iter().map(|(key, value)| format!("LABEL {key}={value}"));
+    let labels = labels.collect::<Vec<_>>().join("\n");
+    format!("FROM scratch\n\n{labels}\n\nCOPY manifests /manifests/\nCOPY metadata /metadata/\n")
 }
 
 fn check_size(files: &[(String, String)]) -> Result<(), Report> {

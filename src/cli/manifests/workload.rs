@@ -145,7 +145,10 @@ impl Workload<'_> {
         if self.has_targets() {
             let (name, field) = TARGETS;
             let source = json!({ "fieldRef": { "fieldPath": field } });
-            container["env"] = json!([{ "name": name, "valueFrom": source }]);
+            let env = json!([{ "name": name, "valueFrom": source }]);
+            if let Some(fields) = container.as_object_mut() {
+                fields.insert("env".into(), env);
+            }
         }
         container
     }

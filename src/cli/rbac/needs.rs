@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use super::{
     permissions::{Permissions, Place, Target},
     survey::Survey,
-    templates::templates_of,
+    templates::{templates_of, texts_of},
 };
 use crate::cli::{args::InstallArgs, options::ScopeOption, report::Report};
 use crate::logic::{
@@ -211,14 +211,13 @@ impl Needs {
             return;
         }
         let (writes, writes_status) = match handler.kind.category() {
-            // Results of handlers, and records of older operators, are in the status.
-            Category::Changing => (true, true),
             Category::Spawning if handler.kind == Kind::Reconcile => {
                 let patches = mentions(survey, handler, &[".patch"]);
                 let is_told = patches || mentions(survey, handler, &["status", "conditions"]);
                 (patches || handler.requires_finalizer(), is_told)
             }
-            Category::Spawning => (true, true),
+            // Results of handlers, and records of older operators, are in the status.
+            Category::Changing | Category::Spawning => (true, true),
             Category::Watching => {
                 let patches = mentions(survey, handler, &[".patch"]);
                 (patches, patches)
@@ -333,16 +332,6 @@ fn mentions(survey: &Survey, handler: &Handler, words: &[&str]) -> bool {
     let sources = survey.sources.iter().filter(|it| it.name == handler.file());
     let mut texts = sources.flat_map(texts_of);
     texts.any(|(_, text)| words.iter().any(|it| text.contains(it)))
-}
-
-/// Returns the texts of a script and its modules, by name.
-pub(super) fn texts_of(source: &Source) -> Vec<(String, String)> {
-    let mut texts = vec![(source.name.clone(), source.text.clone())];
-    for module in source.modules.taken() {
-        let text = module.path.as_deref().and_then(|it| std::fs::read_to_string(it).ok());
-        texts.extend(text.map(|it| (module.name.display().to_string(), it)));
-    }
-    texts
 }
 
 /// Returns the resources of a target.

@@ -1,10 +1,9 @@
-//! The files that templates of a script load: they belong to the operator, as its modules do.
+//! The texts of a script: its modules, and the files that its templates load.
 
 use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
 
 use regex::Regex;
 
-use super::needs::texts_of;
 use crate::scripting::Source;
 
 /// The extension of files whose name is written without one.
@@ -44,6 +43,16 @@ pub(in crate::cli) fn templates_of(source: &Source) -> BTreeMap<String, String> 
         }
     }
     found
+}
+
+/// Returns the texts of a script and its modules, by name.
+pub(super) fn texts_of(source: &Source) -> Vec<(String, String)> {
+    let mut texts = vec![(source.name.clone(), source.text.clone())];
+    for module in source.modules.taken() {
+        let text = module.path.as_deref().and_then(|it| fs::read_to_string(it).ok());
+        texts.extend(text.map(|it| (module.name.display().to_string(), it)));
+    }
+    texts
 }
 
 /// Returns the files that tags in a text name.
