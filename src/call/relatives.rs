@@ -1,18 +1,17 @@
 //! The parents of objects, for event handlers with the option `parent`.
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::CallServices;
-use crate::logic::{
-    access::kube::read_object, background::indexing::Key, handlers::handler::Handler,
-    object::Object,
-};
+use crate::logic::{background::indexing::Key, handlers::handler::Handler, object::Object};
 
 /// Returns an object as indexes of related objects keep it, with its group, version and plural.
-pub fn kept(value: &Value) -> Option<([&str; 3], Value)> {
+pub fn kept(value: &Value) -> Option<([&str; 3], Object)> {
     let [group, version, plural, text] = value.as_array()?.as_slice() else { return None };
-    let body = read_object(text.as_str()?.as_bytes()).ok()?;
-    Some(([group.as_str()?, version.as_str()?, plural.as_str()?], body))
+    let object = Object::parse(Bytes::copy_from_slice(text.as_str()?.as_bytes())).ok()?;
+    let object = Some(object).filter(|it| it.problem().is_none())?;
+    Some(([group.as_str()?, version.as_str()?, plural.as_str()?], object))
 }
 
 impl CallServices {
@@ -34,6 +33,6 @@ impl CallServices {
     pub fn parent(&self, handler: &Handler, object: &Object) -> Option<Value> {
         let uid = self.parent_uid(handler, object)?;
         let found = self.indexes.get(&handler.parent_index()?)?.get(&Key::text(&uid))?;
-        found.iter().find_map(|it| Some(kept(it)?.1))
+        found.iter().find_map(|it| Some(Value::clone(kept(it)?.1.body())))
     }
 }

@@ -22,10 +22,12 @@ use super::{
     current_handlers::CurrentHandler,
     daemon::Daemon,
     driver::Driver,
+    exclusion::ChangeLock,
     level::{Level, LevelBase},
     object::DaemonShared,
     turns::Turns,
 };
+use crate::features::reconcile::UnownedChildren;
 use crate::logic::{
     background::stopping::{self, StopReason},
     object::Object,
@@ -71,6 +73,15 @@ struct Members {
     is_closed: bool,
 }
 
+/// What a daemon or timer starts with.
+pub(super) struct Start {
+    pub(super) current: Arc<CurrentHandler>,
+    /// What the previous version of a reconcile handler has sent.
+    pub(super) unowned: UnownedChildren,
+    /// Only of exclusive timers.
+    pub(super) lock: Option<ChangeLock>,
+}
+
 /// What the driver waits for when no daemon is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
@@ -114,7 +125,7 @@ impl Daemons {
         self: &Arc<Self>,
         base: &Arc<Base>,
         shared: &Arc<DaemonShared>,
-        current: Arc<CurrentHandler>,
+        start: Start,
     ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
@@ -122,13 +133,15 @@ impl Daemons {
         }
         members.spawned += 1;
         let key = members.spawned;
+        let Start { current, unowned, lock } = start;
         let bound = current.get();
         let daemon = Arc::new_cyclic(|daemon| {
             let level = bound.handler.is_reconciler().then(|| {
-                let of = LevelBase { services: &bound.services, metrics: &base.metrics };
-                Box::new(Level::new(daemon, &bound.handler, shared.live.get().header(), &of))
+                let (services, metrics) = (&bound.services, &base.metrics);
+                let of = LevelBase { services, metrics, unowned };
+                Box::new(Level::new(daemon, &bound.handler, shared.live.get().header(), of))
             });
-            Daemon::new(Arc::clone(base), Arc::clone(shared), current, key, level)
+            Daemon::new((Arc::clone(base), Arc::clone(shared), current, key), level, lock)
         });
         members.running.insert(key, Arc::clone(&daemon));
         if !std::mem::replace(&mut members.has_driver, true) {

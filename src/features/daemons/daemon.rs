@@ -18,6 +18,7 @@ use tokio::{
 use super::{
     Base,
     current_handlers::{Bound, CurrentHandler},
+    exclusion::ChangeLock,
     level::Level,
     moment::Moment,
     object::DaemonShared,
@@ -54,16 +55,16 @@ pub struct Daemon {
     stage: Mutex<Stage>,
     /// Only of reconcile handlers.
     level: Option<Box<Level>>,
+    /// Only of exclusive timers.
+    pub(super) lock: Option<ChangeLock>,
 }
 
 impl Daemon {
     /// Creates a daemon that has not started and was not asked to stop.
     pub(super) fn new(
-        base: Arc<Base>,
-        shared: Arc<DaemonShared>,
-        current: Arc<CurrentHandler>,
-        key: u64,
+        (base, shared, current, key): (Arc<Base>, Arc<DaemonShared>, Arc<CurrentHandler>, u64),
         level: Option<Box<Level>>,
+        lock: Option<ChangeLock>,
     ) -> Self {
         Daemon {
             base,
@@ -76,6 +77,7 @@ impl Daemon {
             is_outdated: AtomicBool::default(),
             stage: Mutex::new(Stage::first()),
             level,
+            lock,
         }
     }
 

@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 
 use crate::call::{CallServices, PendingCall, name_key};
-use crate::features::reconcile::Memory;
+use crate::features::reconcile::{Memory, UnownedChildren};
 use crate::logic::{
     background::indexing::Key,
     handlers::handler::Handler,
@@ -54,7 +54,7 @@ impl Level {
         daemon: &Weak<D>,
         handler: &Handler,
         object: &Header,
-        of: &LevelBase<'_>,
+        of: LevelBase<'_>,
     ) -> Self {
         let waker = Waker::from(Arc::new(WeakWaker(Weak::clone(daemon))));
         let queue = of.metrics.queue(format!("reconcile/{}", handler.id));
@@ -65,7 +65,7 @@ impl Level {
         let keys = [uid, name];
         let key = handler.reconciler_key();
         of.services.reconcilers.add(&key, keys.clone(), &call);
-        let (phase, memory) = (AtomicU8::new(RUNNING), Mutex::default());
+        let (phase, memory) = (AtomicU8::new(RUNNING), Mutex::new(Memory::new(of.unowned)));
         Level { handler: key, keys, call, phase, memory }
     }
 
@@ -87,6 +87,11 @@ impl Level {
     /// Stores what is remembered between calls.
     pub(super) fn set_memory(&self, memory: Memory) {
         *self.memory.lock() = memory;
+    }
+
+    /// Takes what the next version of the handler must know.
+    pub(super) fn take_unowned(&self) -> UnownedChildren {
+        self.memory.lock().take_unowned()
     }
 
     /// Returns whether the object is being finalized.
@@ -125,4 +130,6 @@ impl Level {
 pub(super) struct LevelBase<'a> {
     pub(super) services: &'a CallServices,
     pub(super) metrics: &'a Metrics,
+    /// What the previous version of the handler has sent.
+    pub(super) unowned: UnownedChildren,
 }

@@ -8,6 +8,7 @@ mod all;
 mod current_handlers;
 mod daemon;
 mod driver;
+mod exclusion;
 mod level;
 mod moment;
 mod object;

@@ -1,11 +1,23 @@
 //! The daemons and timers of one object: which run, which must not run again, and what they see of the object.
 
-use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU64,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::future;
 
-use super::{Base, daemon::Daemon, moment::Moment};
+use super::{
+    Base,
+    all::Start,
+    daemon::Daemon,
+    exclusion::{ChangeGuard, ChangeLock, Exclusion},
+    moment::Moment,
+};
 use crate::call::{LiveObject, Memo};
+use crate::features::reconcile::UnownedChildren;
 use crate::logic::{
     background::stopping::StopReason,
     handlers::handler::{Handler, Mark},
@@ -21,11 +33,19 @@ pub struct ObjectDaemons {
     over: Box<[Mark]>,
     /// What the running ones share.
     shared: Option<Arc<DaemonShared>>,
+    /// For the next versions of ended reconcile handlers.
+    unowned: Option<Box<SentBefore>>,
+    /// Only with exclusive timers.
+    exclusion: Option<Box<Exclusion>>,
     /// The fingerprint of the last seen essence; `None` until it is needed.
     essence: Option<u64>,
     /// When the essence last changed, or when the object was first seen; on the clock of all daemons.
     changed: Nanos,
 }
+
+/// What ended reconcile handlers have sent, by their ids.
+#[derive(Debug, Default)]
+struct SentBefore(BTreeMap<Arc<str>, UnownedChildren>);
 
 /// What the running daemons of one object share.
 #[derive(Debug)]
@@ -65,6 +85,8 @@ impl ObjectDaemons {
             running: Vec::new(),
             over: Box::default(),
             shared: None,
+            unowned: None,
+            exclusion: None,
             essence: None,
             changed: base.daemons.uptime().into(),
         }
@@ -72,7 +94,7 @@ impl ObjectDaemons {
 
     /// Returns whether there is nothing to keep except the time of the last change.
     pub fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.over.is_empty()
+        self.running.is_empty() && self.over.is_empty() && self.unowned.is_none()
     }
 
     /// Shows a newer state of the object to the running daemons.
@@ -114,6 +136,12 @@ impl ObjectDaemons {
         let ended: Vec<_> = self.running.extract_if(.., |it| it.has_ended()).collect();
         let over = ended.iter().filter(|it| it.is_over()).map(|it| it.handler().mark());
         let over: Vec<_> = over.collect();
+        let stopped = ended.iter().filter(|it| !it.is_over());
+        let sent = stopped.filter_map(|it| Some((it, it.level()?.take_unowned())));
+        for (daemon, unowned) in sent.filter(|(_, it)| !it.is_empty()) {
+            let kept = self.unowned.get_or_insert_default();
+            kept.0.entry(Arc::clone(&daemon.handler().id)).or_default().append(unowned);
+        }
         if !over.is_empty() {
             self.over = self.over.iter().cloned().chain(over).collect();
         }
@@ -156,10 +184,31 @@ impl ObjectDaemons {
             let live = LiveObject::kept(host.object, &base.packer);
             Arc::new(DaemonShared { live, changed, memo: host.memo.clone() })
         });
-        if let Some(daemon) = base.daemons.spawn(base, shared, current) {
+        let mut unowned = UnownedChildren::default();
+        if let Some(kept) = &mut self.unowned {
+            handler.ids().filter_map(|id| kept.0.remove(id)).for_each(|it| unowned.append(it));
+        }
+        let is_exclusive = handler.background.is_exclusive;
+        let exclusion =
+            is_exclusive.then(|| self.exclusion.get_or_insert_with(|| Exclusion::new().into()));
+        let lock = exclusion.map(|it| it.lock.clone());
+        if let Some(daemon) = base.daemons.spawn(base, shared, Start { current, unowned, lock }) {
             // One or two are usual.
             self.running.reserve_exact(1);
             self.running.push(daemon);
+        }
+    }
+
+    /// Returns the lock to take before a change is handled, unless there are no exclusive timers, or it was taken already.
+    pub fn change_lock(&self) -> Option<&ChangeLock> {
+        let exclusion = self.exclusion.as_ref().filter(|it| it.change.is_none());
+        exclusion.map(|it| &it.lock)
+    }
+
+    /// Keeps the right to handle a change until it is handled, after all pauses; `None`: there is no change to handle.
+    pub fn keep_change(&mut self, change: Option<ChangeGuard>) {
+        if let Some(exclusion) = &mut self.exclusion {
+            exclusion.change = change;
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{future, pin::pin, sync::Arc, task::Poll, time::Duration};
 
+use futures::future::Either;
 use serde_json::Value;
 use tokio::time;
 
@@ -19,6 +20,7 @@ use crate::logic::{
         outcome::{Ended, Outcome, Raised, RaisedKind},
     },
     object::Object,
+    reconcile,
 };
 use crate::settings::Execution;
 
@@ -171,10 +173,14 @@ impl Runner {
         }
     }
 
-    /// Waits for the turn of a call; there are none for daemons and timers, which wait most of the time.
+    /// Waits for the turn of a call; there are none for daemons and most timers, which wait most of the time.
     pub(super) async fn turn(&self) -> Option<Box<Turn>> {
-        self.daemon.level()?;
-        let mut turn = pin!(self.base().daemons.turns.next());
+        let turns = &self.base().daemons.turns;
+        let mut turn = pin!(match (&self.daemon.lock, self.daemon.level()) {
+            (Some(lock), _) => Either::Left(Turn::exclusive(lock)),
+            (None, Some(_)) => Either::Right(turns.next()),
+            (None, None) => return None,
+        });
         // A request to stop polls this, too.
         future::poll_fn(|cx| {
             if self.daemon.must_end() { Poll::Ready(None) } else { turn.as_mut().poll(cx) }
@@ -229,9 +235,7 @@ impl Runner {
         let mut memory = level.take_memory();
         let working = async {
             if level.is_finalizing() {
-                if result.is_some() {
-                    return Err("`finalize` must return nil".to_owned());
-                }
+                reconcile::check_finalized(result.as_ref())?;
                 reconciliation.delete_unowned(&memory).await?;
                 return Ok(Next::default());
             }

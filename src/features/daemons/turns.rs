@@ -1,4 +1,6 @@
-//! Turns of reconcile handlers: after the start, all objects are due at once, and what their functions see and return takes memory
+//! Turns of reconcile handlers and of exclusive timers.
+//!
+//! Few reconcile handlers are at work at a time: after the start, all objects are due at once, and what their functions see and return takes memory
 //! until its requests are sent.
 
 use std::{
@@ -9,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use super::exclusion::{ChangeLock, TimerGuard};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{self, Sleep},
@@ -26,8 +29,16 @@ pub(super) struct Turns(Arc<Semaphore>);
 
 /// The right to be at work, until it is dropped.
 pub(super) struct Turn {
-    _permit: OwnedSemaphorePermit,
-    patience: Pin<Box<Sleep>>,
+    _right: Right,
+    /// `None`: the turn lasts until the end of the call.
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+/// What nobody else may have meanwhile.
+#[expect(dead_code, reason = "it is held, and dropped")]
+enum Right {
+    Work(OwnedSemaphorePermit),
+    Timer(TimerGuard),
 }
 
 impl Default for Turns {
@@ -40,13 +51,19 @@ impl Turns {
     /// Waits for a turn, first come, first served.
     pub(super) async fn next(&self) -> Option<Box<Turn>> {
         let permit = Arc::clone(&self.0).acquire_owned().await.ok()?;
-        Some(Box::new(Turn { _permit: permit, patience: Box::pin(time::sleep(PATIENCE)) }))
+        let patience = Some(Box::pin(time::sleep(PATIENCE)));
+        Some(Box::new(Turn { _right: Right::Work(permit), patience }))
     }
 }
 
 impl Turn {
+    /// Waits until no change of the object is being handled.
+    pub(super) async fn exclusive(lock: &ChangeLock) -> Option<Box<Turn>> {
+        Some(Box::new(Turn { _right: Right::Timer(lock.timer().await), patience: None }))
+    }
+
     /// Returns whether the function has had its turn for long enough; wakes the task when it has.
     pub(super) fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
-        self.patience.as_mut().poll(cx) == Poll::Ready(())
+        self.patience.as_mut().is_some_and(|it| it.as_mut().poll(cx) == Poll::Ready(()))
     }
 }

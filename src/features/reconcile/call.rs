@@ -17,13 +17,28 @@ use crate::logic::{
 };
 use crate::ports::{Cluster, LookupError};
 
+/// The children that the garbage collector does not delete with the object, and whose request was sent, by their keys. The watch may
+/// not show them yet.
+#[derive(Debug, Default)]
+pub struct UnownedChildren(BTreeMap<String, ChildAddress>);
+
+impl UnownedChildren {
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds those of a previous version of the handler.
+    pub fn append(&mut self, mut others: UnownedChildren) {
+        self.0.append(&mut others.0);
+    }
+}
+
 /// What is remembered of an object between the calls of its reconcile handler.
 #[derive(Debug, Default)]
 pub struct Memory {
     applied: BTreeMap<String, Applied>,
-    /// Children that the garbage collector does not delete with the object, whose request was sent, by their keys: the watch may not
-    /// show them yet.
-    unowned: BTreeMap<String, ChildAddress>,
+    unowned: UnownedChildren,
     pace: Pace,
     /// The status as our last request has made it, with its version.
     status: Option<(u64, Value)>,
@@ -32,6 +47,16 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Creates the memory of a handler that may have had a previous version.
+    pub fn new(unowned: UnownedChildren) -> Self {
+        Memory { unowned, ..Memory::default() }
+    }
+
+    /// Takes what the next version of the handler must know.
+    pub fn take_unowned(&mut self) -> UnownedChildren {
+        std::mem::take(&mut self.unowned)
+    }
+
     /// Stores the status that the response to our own request shows: its event may come later.
     pub fn note_response(&mut self, object: &Object) {
         let status = object.body().get("status").cloned().unwrap_or_default();
@@ -106,7 +131,7 @@ impl Reconciliation<'_> {
                 };
                 let key = plural_in(&tree, &kinds, &child.resource);
                 if let Value::Object(all) = tree.entry(key).or_insert_with(|| Map::new().into()) {
-                    all.insert(name, Arc::unwrap_or_clone(child.body));
+                    all.insert(name, child.into_body());
                 }
             }
         }
@@ -164,7 +189,7 @@ impl Reconciliation<'_> {
     /// Says which request failed.
     pub async fn delete_unowned(&self, memory: &Memory) -> Result<(), String> {
         let uid = self.object.header().uid.as_deref().unwrap_or_default();
-        let mut places = memory.unowned.clone();
+        let mut places = memory.unowned.0.clone();
         for child in self.observed().into_iter().filter(|it| !it.is_owned_by(uid)) {
             let key = reconcile::key_of(&child.resource, child.namespace.as_deref(), &child.name);
             let Observed { resource, namespace, name, .. } = child;
@@ -205,16 +230,18 @@ impl Reconciliation<'_> {
         for apply in &plan.applies {
             let Some(child) = children.get(apply.child) else { continue };
             let uid = self.object.header().uid.as_deref().unwrap_or_default();
-            let is_new =
-                if apply.is_known { false } else { requests.check(child, (&label, uid)).await? };
             let place = child.namespace.as_deref();
             let key = reconcile::key_of(&child.resource, place, &child.name);
             if !child.is_owned_by(uid) {
                 let (resource, namespace) = (Arc::clone(&child.resource), child.namespace.clone());
                 let place = ChildAddress { resource, namespace, name: child.name.clone() };
-                memory.unowned.insert(key.clone(), place);
+                memory.unowned.0.insert(key.clone(), place);
             }
-            let made = requests.apply(child, &manager, !is_new).await?;
+            let made = if apply.is_known {
+                requests.apply(child, &manager, true).await?
+            } else {
+                requests.create(child, &manager, (&label, uid)).await?
+            };
             if let Some(former) = &apply.former {
                 let ids = self.handler.reconcile.iter().flat_map(|it| &it.formerly);
                 for id in ids.filter(|it| label_of(it) == *former) {
@@ -232,6 +259,7 @@ impl Reconciliation<'_> {
             let applied = Applied {
                 digest: child.digest.clone(),
                 content: reconcile::content(&made),
+                fingerprint: None,
                 version: version.and_then(|it| it.parse().ok()),
                 is_seen: is_same,
                 at: self.now,
@@ -242,7 +270,7 @@ impl Reconciliation<'_> {
         for child in plan.prunes.iter().filter_map(|it| observed.get(*it)) {
             let key = reconcile::key_of(&child.resource, child.namespace.as_deref(), &child.name);
             if requests.delete(child).await? {
-                memory.unowned.remove(&key);
+                memory.unowned.0.remove(&key);
             } else {
                 let again = self.now.saturating_add(reconcile::UNSEEN_MAX);
                 recheck = Some(recheck.map_or(again, |it| it.min(again)));
@@ -338,20 +366,10 @@ fn plural_in(tree: &Map<String, Value>, kinds: &[Arc<Resource>], resource: &Reso
 
 /// Reads a child as the index holds it.
 fn read(value: &Value, kinds: &[Arc<Resource>]) -> Option<Observed> {
-    let ([group, version, plural], mut body) = kept(value)?;
+    let ([group, version, plural], object) = kept(value)?;
     let is_it =
         |it: &&Arc<Resource>| it.group == group && it.version == version && it.plural == plural;
     let resource = kinds.iter().find(is_it).cloned()?;
-    let meta = |name: &str| body.pointer(&format!("/metadata/{name}"))?.as_str().map(str::to_owned);
-    let (namespace, name) = (meta("namespace"), meta("name")?);
-    if let Value::Object(fields) = &mut body {
-        for (key, value) in
-            [("kind", resource.kind.clone()), ("apiVersion", resource.api_version())]
-        {
-            if !fields.contains_key(key) {
-                fields.shift_insert(0, key.to_owned(), value.into());
-            }
-        }
-    }
-    Some(Observed { resource, namespace, name, body: Arc::new(body) })
+    let (namespace, name) = (object.header().namespace.clone(), object.header().name.clone()?);
+    Some(Observed { resource, namespace, name, object: Arc::new(object) })
 }

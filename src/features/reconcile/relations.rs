@@ -40,10 +40,15 @@ pub fn own_contribution(
 
 /// Returns an object as indexes keep it: as text, because most are never looked at again, and trees take a multiple.
 fn kept(object: &Object, resource: &Resource) -> Arc<Value> {
-    let text = match object.size() {
+    let mut text = match object.size() {
         0 => object.body().to_string(),
         _ => String::from_utf8(object.essential_bytes()).unwrap_or_default(),
     };
+    // The items of lists do not say what they are.
+    if object.header().kind.is_empty() {
+        let (api_version, kind) = (json!(resource.api_version()), json!(resource.kind));
+        text.insert_str(1, &format!("\"apiVersion\":{api_version},\"kind\":{kind},"));
+    }
     Arc::new(json!([resource.group, resource.version, resource.plural, text]))
 }
 

@@ -19,13 +19,31 @@ const JSON: &str = "application/json";
 pub(super) struct Requests<'a>(pub(super) &'a dyn Cluster);
 
 impl Requests<'_> {
-    /// Checks that a child which the watch does not show is new, or belongs to the handler with this label and the object with this
-    /// uid. Returns whether it is new.
-    pub(super) async fn check(
+    /// Applies a child that the watch does not show: it is new, or belongs to the handler with this label and the object with this uid.
+    /// Returns what the server has made of it.
+    pub(super) async fn create(
         &self,
         child: &Child,
-        (label, uid): (&str, &str),
-    ) -> Result<bool, String> {
+        manager: &str,
+        owner: (&str, &str),
+    ) -> Result<Value, String> {
+        // A version makes the server refuse the request if there is an object; no child is as old as this.
+        let mut body = child.body.clone();
+        if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+            metadata.insert("resourceVersion".to_owned(), "1".into());
+        }
+        match self.0.ask(application(child, manager, false, &body)).await {
+            Ok(created) => read_object(&created).map_err(|it| format!("{}: {it}", named(child))),
+            Err(error) if error.class == ErrorClass::Conflict => {
+                let is_new = self.check(child, owner).await?;
+                self.apply(child, manager, !is_new).await
+            }
+            Err(error) => Err(failed(child, &error)),
+        }
+    }
+
+    /// Checks that a child is new, or belongs to the handler with this label and the object with this uid. Returns whether it is new.
+    async fn check(&self, child: &Child, (label, uid): (&str, &str)) -> Result<bool, String> {
         let present = match self.0.ask(demand(child, Verb::Get)).await {
             Ok(present) => present,
             Err(error) if error.is_missing(Some(&child.name)) => return Ok(true),

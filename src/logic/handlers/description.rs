@@ -156,6 +156,7 @@ fn of_options(handler: &Handler) -> Map<String, Value> {
         ("interval", seconds(background.interval)),
         ("sharp", flag(background.sharp)),
         ("idle", seconds(background.idle)),
+        ("exclusive", flag(background.is_exclusive)),
         ("cancellation_backoff", seconds(background.cancellation_backoff)),
         ("cancellation_timeout", seconds(background.cancellation_timeout)),
         ("cancellation_polling", seconds(background.cancellation_polling)),

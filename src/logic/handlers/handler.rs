@@ -155,6 +155,8 @@ pub struct Background {
     pub sharp: bool,
     /// Timers: call only if the object has not changed for this long.
     pub idle: Option<Duration>,
+    /// Timers: not called while a change of the object is being handled, and the other way round.
+    pub is_exclusive: bool,
     /// Daemons: time allowed for a graceful exit.
     pub cancellation_backoff: Option<Duration>,
     /// Daemons: time allowed for a forced exit.

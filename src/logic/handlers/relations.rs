@@ -33,10 +33,15 @@ impl Handler {
         format!("{INDEX}{}/{what}/{}", self.reconciler_key(), kind.text).into()
     }
 
+    /// Returns its id, and the earlier ones of a reconcile handler.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let former = self.reconcile.iter().flat_map(|it| &it.formerly).map(String::as_str);
+        [&*self.id].into_iter().chain(former)
+    }
+
     /// Returns the labels of its children: of its id, and of earlier ones.
     pub fn labels_of_children(&self) -> Vec<String> {
-        let former = self.reconcile.iter().flat_map(|it| &it.formerly).map(String::as_str);
-        [&*self.id].into_iter().chain(former).map(label_of).collect()
+        self.ids().map(label_of).collect()
     }
 
     /// Returns the ids of the indexes of its children, with the kinds.

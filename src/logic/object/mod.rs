@@ -20,7 +20,10 @@ pub mod resource;
 pub(super) mod tree;
 pub mod url;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -130,6 +133,13 @@ impl Object {
     /// Returns the size of its text in bytes; zero for trees.
     pub fn size(&self) -> usize {
         self.raw.len()
+    }
+
+    /// Returns a hash of its text: objects of one text are equal. `None` for trees.
+    pub fn fingerprint(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.raw.hash(&mut hasher);
+        (!self.raw.is_empty()).then(|| hasher.finish())
     }
 
     /// Returns the tree, parsed on first use. It never contains `metadata.managedFields`.

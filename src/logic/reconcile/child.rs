@@ -56,7 +56,7 @@ pub struct Child {
 }
 
 /// An existing child.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Observed {
     /// Its resource.
     pub resource: Arc<Resource>,
@@ -64,8 +64,8 @@ pub struct Observed {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// The child.
-    pub body: Arc<Value>,
+    /// The child. Its body is parsed only if it is needed: most calls find the children as they were.
+    pub object: Arc<Object>,
 }
 
 /// Identifies a child of an object, whatever its version.
@@ -117,36 +117,44 @@ fn is_owned_by(body: &Value, parent: &str) -> bool {
 impl Observed {
     /// Returns the version of the object.
     pub fn version(&self) -> Option<&str> {
-        self.meta("resourceVersion")
+        self.object.header().resource_version.as_deref()
     }
 
     /// Returns the uid.
     pub fn uid(&self) -> Option<&str> {
-        self.meta("uid")
+        self.object.header().uid.as_deref()
     }
 
     /// Returns whether it is being deleted.
     pub fn is_ending(&self) -> bool {
-        self.meta("deletionTimestamp").is_some()
+        self.object.header().deletion_timestamp.is_some()
     }
 
     /// Returns the digest of what was applied last.
     pub fn digest(&self) -> Option<&str> {
-        self.body.get("metadata")?.get("annotations")?.get(DIGEST)?.as_str()
+        self.object.header().annotations.get(DIGEST)?.as_str()
     }
 
     /// Returns the label of the handler that has applied it.
     pub fn handler(&self) -> Option<&str> {
-        identity_of(&self.body).0
+        self.object.header().labels.get(HANDLER)?.as_str()
     }
 
     /// Returns whether the garbage collector deletes it with its parent.
     pub fn is_owned_by(&self, parent: &str) -> bool {
-        is_owned_by(&self.body, parent)
+        is_owned_by(self.body(), parent)
     }
 
-    fn meta(&self, name: &str) -> Option<&str> {
-        self.body.get("metadata")?.get(name)?.as_str()
+    /// Returns the tree.
+    pub fn body(&self) -> &Value {
+        self.object.body()
+    }
+
+    /// Returns the tree, without a copy if nobody else has the object.
+    pub fn into_body(self) -> Value {
+        let body = Arc::clone(self.object.body());
+        drop(self);
+        Arc::unwrap_or_clone(body)
     }
 }
 

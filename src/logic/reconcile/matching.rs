@@ -1,6 +1,6 @@
 //! Compares children with what was applied. Defaults that the server has added are no difference.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::logic::text::json;
 
@@ -16,23 +16,14 @@ pub fn digest(body: &Value) -> String {
 /// Returns a fingerprint of the content of an object: all but its status and what the server counts.
 pub fn content(body: &Value) -> u64 {
     let Value::Object(fields) = body else { return json::fingerprint(body) };
-    let mut content = Map::new();
-    for (key, value) in fields.iter().filter(|(key, _)| *key != "status") {
-        let value = match value {
-            Value::Object(meta) if key == "metadata" => {
-                let kept = meta.iter().filter(|(key, _)| !VOLATILE.contains(&key.as_str()));
-                kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>().into()
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => value.clone(),
-        };
-        content.insert(key.clone(), value);
-    }
-    json::fingerprint(&Value::Object(content))
+    let content = fields.iter().filter(|(key, _)| *key != "status");
+    json::fingerprint_of(content, |(key, value)| match value.as_object() {
+        Some(meta) if key == "metadata" => {
+            let kept = meta.iter().filter(|(key, _)| !VOLATILE.contains(&key.as_str()));
+            json::fingerprint_of(kept, |(_, value)| json::fingerprint(value))
+        }
+        Some(_) | None => json::fingerprint(value),
+    })
 }
 
 /// Returns whether an object has all that was applied to it. Items of lists are found by their names, if all have one.

@@ -16,5 +16,5 @@ pub use self::{
     pace::{Pace, Slow},
     plan::{Applied, Apply, Plan, UNSEEN_MAX, plan},
     status::changes,
-    wanted::{Manifest, Wanted},
+    wanted::{Manifest, Wanted, check_finalized},
 };

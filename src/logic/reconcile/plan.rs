@@ -17,6 +17,8 @@ pub struct Applied {
     pub digest: String,
     /// The fingerprint of the content that the server has made of it.
     pub content: u64,
+    /// The fingerprint of the text of the object when the watch last showed it as wanted.
+    pub fingerprint: Option<u64>,
     /// The version of the object then.
     pub version: Option<u64>,
     /// Whether the watch has shown this version, or a newer one.
@@ -112,24 +114,26 @@ fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -
             return false;
         }
         own.is_seen = true;
-        let content = content(&present.body);
-        if content == own.content {
+        let fingerprint = present.object.fingerprint();
+        if fingerprint.is_some() && fingerprint == own.fingerprint {
             return false;
         }
-        if contains(&present.body, &child.body) {
-            own.content = content;
+        let content = content(present.body());
+        if content == own.content || contains(present.body(), &child.body) {
+            (own.content, own.fingerprint) = (content, fingerprint);
             return false;
         }
         return true;
     }
-    present.digest() != Some(&child.digest) || !contains(&present.body, &child.body)
+    present.digest() != Some(&child.digest) || !contains(present.body(), &child.body)
 }
 
 /// Returns what is known of a child that was applied before the operator was started.
 fn seen(child: &Child, present: &Observed, now: Duration) -> Applied {
     Applied {
         digest: child.digest.clone(),
-        content: content(&present.body),
+        content: content(present.body()),
+        fingerprint: present.object.fingerprint(),
         version: present.version().and_then(|it| it.parse().ok()),
         is_seen: true,
         at: now,

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Applied, Child, Family, Observed, Pace, Plan, Wanted, changes, contains, content, plan,
+    Applied, Child, Family, Observed, Pace, Plan, Wanted, changes, check_finalized, contains,
+    content, plan,
 };
 use crate::logic::object::{Object, resource::Resource};
 
@@ -63,22 +64,25 @@ fn seen(child: &Child, version: u64) -> Observed {
         resource: Arc::clone(&child.resource),
         namespace: child.namespace.clone(),
         name: child.name.clone(),
-        body: Arc::new(body),
+        object: Arc::new(Object::from_value(body)),
     }
 }
 
 fn edited(observed: &Observed, version: u64, edit: impl FnOnce(&mut Value)) -> Observed {
-    let mut body = Value::clone(&observed.body);
+    let mut body = observed.body().clone();
     body["metadata"]["resourceVersion"] = version.to_string().into();
     edit(&mut body);
-    Observed { body: Arc::new(body), ..observed.clone() }
+    Observed { object: Arc::new(Object::from_value(body)), ..observed.clone() }
 }
 
 fn applied(child: &Child, version: u64, at: u64) -> (String, Applied) {
     let key = super::key_of(&child.resource, child.namespace.as_deref(), &child.name);
-    let content = content(&seen(child, version).body);
+    let content = content(seen(child, version).body());
     let (digest, at) = (child.digest.clone(), Duration::from_secs(at));
-    (key, Applied { digest, content, version: Some(version), is_seen: false, at })
+    (
+        key,
+        Applied { digest, content, fingerprint: None, version: Some(version), is_seen: false, at },
+    )
 }
 
 fn planned(
@@ -233,9 +237,28 @@ fn a_value_that_the_server_normalizes_is_applied_once() {
     let child = one("a", &json!({ "cpu": "1000m" }));
     let normal = edited(&seen(&child, 5), 5, |it| it["data"]["cpu"] = json!("1"));
     let (key, own) = applied(&child, 5, 0);
-    let own = Applied { content: content(&normal.body), ..own };
+    let own = Applied { content: content(normal.body()), ..own };
     let mut known = BTreeMap::from([(key, own)]);
     assert_eq!(planned(&[child], &[normal], &mut known, 1), Plan::default());
+}
+
+#[test]
+fn another_text_of_the_same_version_is_compared() {
+    let text = |it: &Observed| {
+        let object = Object::parse(it.body().to_string().into()).expect("an object");
+        Observed { object: Arc::new(object), ..it.clone() }
+    };
+    let child = one("a", &json!({ "x": "1" }));
+    let present = text(&seen(&child, 5));
+    let mut known = BTreeMap::from([applied(&child, 5, 0)]);
+    let children = std::slice::from_ref(&child);
+    for _ in 0..2 {
+        let present = std::slice::from_ref(&present);
+        assert_eq!(planned(children, present, &mut known, 1), Plan::default());
+    }
+    // A restored server counts its versions from an earlier one again.
+    let restored = text(&edited(&present, 5, |it| it["data"]["x"] = json!("0")));
+    assert_eq!(planned(children, &[restored], &mut known, 2).applies.len(), 1);
 }
 
 #[test]
@@ -307,4 +330,16 @@ fn what_changes_again_and_again_is_slowed_down() {
     assert_eq!(pace.note([], at(10_000)), None);
     assert_eq!(pace.note([], at(20_000)), None);
     assert_eq!(pace.note(["a".to_owned()], at(20_001)), None, "it is calm again");
+}
+
+#[test]
+fn the_value_of_the_last_statement_of_finalize_is_ignored() {
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "status": {} });
+    for ignored in [None, Some(&json!(true)), Some(&json!({ "a": 1 })), Some(&object)] {
+        assert_eq!(check_finalized(ignored), Ok(()));
+    }
+    for field in ["children", "status", "conditions", "requeue"] {
+        let refused = check_finalized(Some(&json!({ field: null }))).expect_err("refused");
+        assert!(refused.contains(&format!("`{field}`")), "{refused}");
+    }
 }

@@ -65,6 +65,20 @@ impl Given {
     }
 }
 
+/// Checks the result of `finalize`. Values of last statements, such as a created object, are ignored.
+///
+/// # Errors
+/// Says which field it has of those that the reconcile function returns: nothing is applied any more.
+pub fn check_finalized(result: Option<&Value>) -> Result<(), String> {
+    let fields = result.and_then(Value::as_object).filter(|it| !it.contains_key("apiVersion"));
+    match FIELDS.iter().find(|field| fields.is_some_and(|it| it.contains_key(**field))) {
+        Some(field) => Err(format!(
+            "`finalize` returned `{field}`, but must return nil: the object is being deleted"
+        )),
+        None => Ok(()),
+    }
+}
+
 impl Wanted {
     /// Reads a result; `first` is the number of the first item of a list in the language of the script.
     ///

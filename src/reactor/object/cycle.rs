@@ -464,6 +464,10 @@ impl Cycle<'_> {
         if !is_consistent {
             return Ok(Left { delays, looked_at: false, is_awaited });
         }
+        let is_handled = change.as_ref().is_some_and(|it| it.reason.is_handled());
+        if is_handled && !self.exclude_timers().await {
+            return Ok(Left { delays, looked_at: false, is_awaited });
+        }
         let looked_at = change.is_some();
         let mut is_decided = needed != Certainty::Unknown;
         if let Some(change) = change {
@@ -477,6 +481,9 @@ impl Cycle<'_> {
         let now = self.serving.clock.now();
         let is_waiting =
             wanted.settling.as_ref().is_some_and(|it| !it.settlement(now).delays.is_empty());
+        if hold == Hold::Keep && is_decided && !is_waiting {
+            self.memory.background.iter_mut().for_each(|it| it.keep_change(None));
+        }
         let is_over = delays.is_empty() && is_decided && !is_waiting;
         if !is_gone && ongoing && blocked && is_over {
             self.logger
@@ -542,6 +549,31 @@ impl Cycle<'_> {
             () = time::sleep_until(expected.deadline) => true,
             () = self.queue.pressure() => false,
         }
+    }
+
+    /// Waits until no exclusive timer of the object is being called; none is until the change is handled. Returns false if something
+    /// else comes first.
+    async fn exclude_timers(&mut self) -> bool {
+        let Some(background) = &mut self.memory.background else { return true };
+        let Some(lock) = background.change_lock() else { return true };
+        let mut change = lock.try_change();
+        if change.is_none() {
+            let wait = async {
+                tokio::select! {
+                    biased; // at the end of the call, the change is handled, even if something newer came at the same moment
+                    change = lock.change() => Some(change),
+                    () = self.queue.pressure() => None,
+                    () = self.serving.replaced.cancelled() => None,
+                }
+            };
+            // Other workers may run meanwhile.
+            change = self.permit.release_while(wait).await;
+        }
+        let is_taken = change.is_some();
+        if is_taken {
+            background.keep_change(change);
+        }
+        is_taken
     }
 
     pub(in crate::reactor) fn cause(

@@ -17,6 +17,7 @@ mod failures;
 mod install;
 mod interchange;
 mod kube;
+mod level;
 mod load;
 mod migration;
 pub(crate) mod namespace;

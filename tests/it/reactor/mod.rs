@@ -1,6 +1,7 @@
 //! The whole operator on virtual time: what is watched, when handlers are called, reloads, several operators.
 
 mod cycles;
+mod exclusive;
 mod failures;
 mod health;
 mod isolation;

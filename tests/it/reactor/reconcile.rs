@@ -145,6 +145,34 @@ fn a_function_that_is_undone_by_the_finalization_is_not_called_before_the_finali
 }
 
 #[test]
+fn an_edited_handler_deletes_a_child_of_another_namespace_that_its_watch_has_not_shown() {
+    in_both(|world| async move {
+        world.create("one", &json!({ "names": ["a"], "x": "1" }));
+        let process = world.start(&world.source(LUA, RHAI)).await;
+        world.env.until(5).await;
+        // The watch stays open, but shows nothing of what comes.
+        world.env.server.fault(Fault::always(Effect::Stall).times(1).on("GET", "/configmaps"));
+        edit(&world, &json!({ "names": ["a", "far/c"] }));
+        world.env.until(10).await;
+        assert_eq!(world.configs("x"), ["c=1", "a=1"], "{}", world.log.text());
+        // The new function applies nothing before it fails.
+        let lua = LUA.replace("local children = {}", "error(\"broken\")");
+        let rhai = RHAI.replace(
+            "let children = [];",
+            "let children = []; if ctx.name != \"\" { throw \"broken\"; }",
+        );
+        process.reload(world.source(&lua, &rhai)).await;
+        world.env.until(15).await;
+        assert!(world.log.text().contains("broken"), "{}", world.log.text());
+        world.env.delete(&examples().qualified(), &format!("{PLACE}/one"));
+        world.env.until(20).await;
+        assert_eq!(world.configs("x"), ["a=1"], "{}", world.log.text());
+        assert!(world.env.server.list(&examples().qualified()).is_empty());
+        process.running.stop().await;
+    });
+}
+
+#[test]
 fn two_handlers_that_undo_each_other_are_slowed_down_and_reported() {
     in_both(|world| async move {
         let source = world.source(

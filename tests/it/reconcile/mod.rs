@@ -60,6 +60,16 @@ fn service_per_pod_in_rhai() {
 }
 
 #[test]
+fn clustered_parent_in_lua() {
+    passes("examples/reconcile", "clustered-parent.lua", 3);
+}
+
+#[test]
+fn clustered_parent_in_rhai() {
+    passes("examples/reconcile", "clustered-parent.rhai", 3);
+}
+
+#[test]
 fn behavior_in_lua() {
     passes("tests/reconcile", "web.lua", 10);
 }

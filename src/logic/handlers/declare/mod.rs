@@ -206,6 +206,7 @@ fn assemble(
             interval: options.duration("interval")?,
             sharp: options.flag("sharp")?,
             idle: options.duration("idle")?,
+            is_exclusive: options.flag("exclusive")?,
             cancellation_backoff: options.duration("cancellation_backoff")?,
             cancellation_timeout: options.duration("cancellation_timeout")?,
             cancellation_polling: options.duration("cancellation_polling")?,

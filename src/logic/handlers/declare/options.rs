@@ -123,6 +123,7 @@ const OPTIONS: &[OptionSpec] = &[
     option("interval", Takes::Duration, TIMER, "Pause from the end of one call to the start of the next."),
     option("sharp", Takes::Boolean, SHARP, "Measure the interval from the start of the last call."),
     option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
+    option("exclusive", Takes::Boolean, TIMER, "Not while change handlers of the object run or are retried; they wait for the end of a call of the timer, too."),
     option("schedule", Takes::Times, TIMER, "Call at the times of a cron expression, instead of an interval: a string, or a function of `ctx` that returns one, such as a field of the object."),
     option("finalizer", Takes::Boolean, HELD, "Whether the object gets a finalizer that holds its deletion. Daemons and timers: until this has stopped; default: true; if false, it is stopped as soon as the deletion is noticed. Reconcile handlers: even without `finalize`, to delete children that have no owner reference: cluster-scoped ones, and those in other namespaces."),
     option("timezone", Takes::Text, ZONED, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),

@@ -44,17 +44,25 @@ pub fn fingerprint(value: &Value) -> u64 {
                 fingerprint(item).hash(&mut hasher);
             }
         }
-        Value::Object(fields) => {
-            let field = |(key, value): (&String, &Value)| {
-                let mut hasher = DefaultHasher::new();
-                (key, fingerprint(value)).hash(&mut hasher);
-                hasher.finish()
-            };
-            // A sum does not depend on the order.
-            let sum = fields.iter().map(field).fold(0_u64, u64::wrapping_add);
-            ('m', fields.len(), sum).hash(&mut hasher);
-        }
+        Value::Object(fields) => return fingerprint_of(fields.iter(), |(_, it)| fingerprint(it)),
     }
+    hasher.finish()
+}
+
+/// Returns the hash of a map with these fields; `of_value` returns those of their values.
+pub fn fingerprint_of<'a>(
+    fields: impl Iterator<Item = (&'a String, &'a Value)>,
+    of_value: impl Fn((&String, &Value)) -> u64,
+) -> u64 {
+    let (mut count, mut sum) = (0_usize, 0_u64);
+    for field in fields {
+        let mut hasher = DefaultHasher::new();
+        (field.0, of_value(field)).hash(&mut hasher);
+        // A sum does not depend on the order.
+        (count, sum) = (count + 1, sum.wrapping_add(hasher.finish()));
+    }
+    let mut hasher = DefaultHasher::new();
+    ('m', count, sum).hash(&mut hasher);
     hasher.finish()
 }
 
