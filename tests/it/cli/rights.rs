@@ -87,9 +87,14 @@ const PORTS: [Case; 5] = [
     },
 ];
 
-const RECONCILE: [Case; 4] = [
+const RECONCILE: [Case; 5] = [
     case("reconcile/blue-green", "reconcile/crd.yaml", "reconcile/tests/blue-green_test.LANGUAGE"),
     case("reconcile/catset", "reconcile/crd.yaml", "reconcile/tests/catset_test.LANGUAGE"),
+    case(
+        "reconcile/clustered-parent",
+        "reconcile/crd.yaml",
+        "reconcile/tests/clustered-parent_test.LANGUAGE",
+    ),
     case(
         "reconcile/indexed-job",
         "reconcile/crd.yaml",
