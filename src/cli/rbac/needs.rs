@@ -51,8 +51,13 @@ pub(super) const CALLS: [(&str, &[&str], &str); 23] = [
 /// What a reconcile handler does with its children: server-side apply creates what is not there.
 const CHILDREN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
-/// The verb for roles whose bindings somebody may write without having their permissions.
-const BIND: &str = "bind";
+/// Resources by which somebody grants permissions, and the verbs for those who do not have these permissions.
+const GRANTING: [(&str, &str); 4] = [
+    ("clusterrolebindings", "bind"),
+    ("clusterroles", "escalate"),
+    ("rolebindings", "bind"),
+    ("roles", "escalate"),
+];
 
 /// Who installs the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +73,8 @@ pub(in crate::cli) struct Needs {
     pub(in crate::cli) permissions: Permissions,
     /// What could not be determined.
     pub(in crate::cli) warnings: Vec<String>,
-    /// The calls that write bindings of roles.
-    bindings: BTreeSet<String>,
+    /// What writes roles or bindings of roles: what it is, the resource, and the verb that it needs.
+    granting: BTreeSet<(String, String, &'static str)>,
 }
 
 impl Needs {
@@ -87,7 +92,7 @@ impl Needs {
         let mut needs = Needs {
             permissions: Permissions::default(),
             warnings: survey.warnings.clone(),
-            bindings: BTreeSet::new(),
+            granting: BTreeSet::new(),
         };
         needs.add_reactor(survey, args.replicas);
         if installer == Installer::Kopf {
@@ -102,11 +107,15 @@ impl Needs {
         for text in &args.also {
             needs.add_given(survey, text)?;
         }
-        if !args.also.iter().any(|it| it.contains(BIND)) {
-            needs.warnings.extend(needs.bindings.iter().map(|it| {
-                format!("{it} writes bindings of roles: a server accepts them if the operator has all permissions of the role. Otherwise add --also {BIND}:clusterroles.rbac.authorization.k8s.io.")
-            }));
-        }
+        let is_given = |verb: &str| args.also.iter().any(|it| it.contains(verb));
+        let left = needs.granting.iter().filter(|(_, _, verb)| !is_given(verb));
+        needs.warnings.extend(left.map(|(what, resource, verb)| {
+            let of = if *verb == "bind" { "clusterroles" } else { resource };
+            format!(
+                "{what} writes {resource}: a server accepts only permissions that the operator has. \
+                 Add them, or --also {verb}:{of}.rbac.authorization.k8s.io."
+            )
+        }));
         Ok(needs)
     }
 
@@ -118,6 +127,15 @@ impl Needs {
             name = format!("{name}/{subresource}");
         }
         self.permissions.add(Target::new(place, &resource.group, &name), verbs, reason);
+    }
+
+    /// Notes that something writes roles or bindings of roles.
+    fn note_granting(&mut self, resource: &Resource, verbs: &[&str], what: &str) {
+        let writes = verbs.iter().any(|it| ["create", "patch", "update"].contains(it));
+        let granting = GRANTING.iter().find(|it| it.0 == resource.plural).filter(|_| writes);
+        if let Some((plural, verb)) = granting {
+            self.granting.insert((what.to_owned(), (*plural).to_owned(), verb));
+        }
     }
 
     /// Adds what every operator with these options does.
@@ -206,6 +224,11 @@ impl Needs {
         let reason = format!("handler '{id}' ({})", handler.location);
         if relation.is_some_and(|it| it.role == Role::Owned) {
             for resource in survey.resources_of(handler) {
+                self.note_granting(
+                    resource,
+                    CHILDREN,
+                    &format!("{}: handler '{id}'", handler.location),
+                );
                 self.add(resource, "", CHILDREN, &reason);
             }
             return;
@@ -292,10 +315,7 @@ impl Needs {
                 ));
             }
             for resource in resources {
-                let writes = verbs.iter().any(|it| ["create", "patch", "update"].contains(it));
-                if writes && ["rolebindings", "clusterrolebindings"].contains(&&*resource.plural) {
-                    self.bindings.insert(format!("{place}: kube.{function}"));
-                }
+                self.note_granting(resource, verbs, &format!("{place}: kube.{function}"));
                 self.add(resource, below, verbs, &reason);
             }
         }

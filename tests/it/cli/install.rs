@@ -355,8 +355,8 @@ end)
     let (code, _, problem) = own.kopf(&["rbac", "generate"], &[]);
     let also = "bind:clusterroles.rbac.authorization.k8s.io";
     let expected = format!(
-        "warning: handlers.lua:3: kube.apply writes bindings of roles: a server accepts them if the operator has all permissions of \
-         the role. Otherwise add --also {also}.\n"
+        "warning: handlers.lua:3: kube.apply writes rolebindings: a server accepts only permissions that the operator has. \
+         Add them, or --also {also}.\n"
     );
     assert_eq!((code, problem), (0, expected));
     let (code, told, problem) = own.kopf(&["rbac", "generate", "--also", also], &[]);

@@ -90,11 +90,12 @@ const PORTS: [Case; 5] = [
 const RECONCILE: [Case; 5] = [
     case("reconcile/blue-green", "reconcile/crd.yaml", "reconcile/tests/blue-green_test.LANGUAGE"),
     case("reconcile/catset", "reconcile/crd.yaml", "reconcile/tests/catset_test.LANGUAGE"),
-    case(
-        "reconcile/clustered-parent",
-        "reconcile/crd.yaml",
-        "reconcile/tests/clustered-parent_test.LANGUAGE",
-    ),
+    Case {
+        operator: "reconcile/clustered-parent",
+        crd: "reconcile/crd.yaml",
+        test: "reconcile/tests/clustered-parent_test.LANGUAGE",
+        also: &["bind:clusterroles.rbac.authorization.k8s.io"],
+    },
     case(
         "reconcile/indexed-job",
         "reconcile/crd.yaml",
