@@ -26,6 +26,6 @@ pub use self::{
     values::diagnostics::{Columns, LoadError},
 };
 pub use crate::scripting::script::{
-    kube_calls::{KubeCall, KubeCalls, KubeTarget, kube_calls},
+    kube_calls::{KubeCall, KubeCalls, KubeTarget, kinds_in_yaml, kube_calls},
     modules::{Digest, LoadedModule, Modules, shown as shown_module},
 };

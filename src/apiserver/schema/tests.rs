@@ -150,6 +150,24 @@ fn patterns_are_read_as_go_reads_them() {
 }
 
 #[test]
+fn limits_of_formats_are_whole_numbers() {
+    // As in the CRDs of the Operator Lifecycle Manager.
+    let port = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": 65535, "default": 443 });
+    let schema = json!({ "type": "object", "properties": { "port": port } });
+    let rules = Rules::new(&schema, Arc::new(Schema::parse(&schema))).expect("rules");
+    for (value, problems) in [
+        (json!(443), 0),
+        (json!(0), 1),
+        (json!(65536), 1),
+        (json!(1_u64 << 40), 2),
+        (json!(1.5), 1),
+    ] {
+        let found = rules.check(&json!({ "port": value }), None);
+        assert_eq!(found.len(), problems, "{value}: {found:?}");
+    }
+}
+
+#[test]
 fn large_sets_are_checked_quickly() {
     let schema = json!({ "type": "object", "properties": { "s": {
         "type": "array",

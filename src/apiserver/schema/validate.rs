@@ -221,8 +221,9 @@ fn out_of_range(what: &str, checks: &Checks, number: &Value, path: &str) -> Opti
     let format = checks.format.as_deref().unwrap_or_default();
     let whole = number.is_i64() || is_whole(number);
     let fits = match (kind.as_str(), format) {
-        ("integer", "int32") => number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()),
-        ("integer", "uint32") => number.as_u64().is_some_and(|it| u32::try_from(it).is_ok()),
+        // Limits are floats.
+        ("integer", "int32") => whole && is_within(number, i32::MIN.into(), i32::MAX.into()),
+        ("integer", "uint32") => whole && is_within(number, 0.0, u32::MAX.into()),
         ("integer", "uint64") => whole && number.as_f64().is_some_and(|it| it >= 0.0),
         ("integer", _) => whole,
         ("number", "float") => number.as_f64().is_some_and(|it| it.abs() <= f64::from(f32::MAX)),
@@ -234,6 +235,10 @@ fn out_of_range(what: &str, checks: &Checks, number: &Value, path: &str) -> Opti
     };
     let text = format!("{what} must be of type {kind} {named} in {path}");
     (!fits).then(|| Problem::invalid("<nil>", "", text))
+}
+
+fn is_within(number: &Value, least: f64, most: f64) -> bool {
+    number.as_f64().is_some_and(|it| (least..=most).contains(&it))
 }
 
 fn numbers(checks: &Checks, number: &Number, path: &str) -> Vec<Problem> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::document::{Document, yaml};
+use super::document::{Document, description, yaml};
 use crate::cli::report::Report;
 
 /// What differs between clusters, as it is written in manifests.
@@ -37,7 +37,7 @@ pub(super) fn files(
     let chart = json!({
         "apiVersion": "v2",
         "name": name,
-        "description": format!("The operator {name}, a set of scripts that kopf runs"),
+        "description": description(name),
         "type": "application",
         "version": "0.1.0",
         "appVersion": version,

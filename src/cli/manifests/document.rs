@@ -16,3 +16,8 @@ pub(super) fn yaml(object: &Value) -> Result<String, Report> {
     }
     Ok(text)
 }
+
+/// Returns what charts and catalogs say about an operator.
+pub(super) fn description(name: &str) -> String {
+    format!("The operator {name}, a set of scripts that kopf runs")
+}

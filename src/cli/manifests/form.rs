@@ -13,4 +13,7 @@ pub struct FormArgs {
     /// Write a Helm chart to this directory, instead of printing; the release sets the namespace
     #[arg(long, value_name = "DIR", conflicts_with = "namespace")]
     pub helm: Option<PathBuf>,
+    /// Write a bundle for the Operator Lifecycle Manager to this directory, instead of printing; OLM sets the namespace
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["namespace", "kustomize", "helm"])]
+    pub olm: Option<PathBuf>,
 }

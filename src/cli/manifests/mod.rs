@@ -1,40 +1,38 @@
 //! `kopf manifests`: everything that an operator needs in a cluster, as YAML.
 //!
-//! `scripts.rs` turns the scripts into `ConfigMap`s, `workload.rs` describes what runs; the permissions are those of `kopf rbac`.
-//! `form.rs` has the options of the result, `chart.rs` makes a Helm chart of it.
+//! `operator.rs` lists the objects: `scripts.rs` turns the scripts into `ConfigMap`s, `workload.rs` describes what runs; the permissions
+//! are those of `kopf rbac`. `form.rs` has the options of the result, `chart.rs` makes a Helm chart of it, `olm.rs` a bundle.
 
 mod chart;
 mod document;
 mod form;
+mod olm;
+mod operator;
 mod scripts;
 mod workload;
 
 use std::{fs, path::Path};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-pub(super) use self::form::FormArgs;
-use self::{
-    chart::Values,
-    document::{Document, yaml},
-    scripts::Mounted,
-    workload::Workload,
-};
+use self::document::{Document, yaml};
+pub(super) use self::{form::FormArgs, operator::Operator};
 use crate::cli::{
     args::ManifestsArgs,
-    dev::NAMESPACE,
-    rbac::{self, Account, Needs, Survey},
+    rbac::{self, Installer},
     report::{Exit, Report},
-    shared_args::ContentArgs,
 };
-use crate::logic::handlers::handler::Category;
 
 /// Prints or writes the manifests.
 pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
-    let operator = Operator::of(&args.content)?;
+    let FormArgs { kustomize, helm, olm } = &args.form;
+    let installer = if olm.is_some() { Installer::Olm } else { Installer::Kopf };
+    let mut operator = Operator::by(installer, &args.content)?;
     let defaults = operator.values()?;
-    let FormArgs { kustomize, helm } = &args.form;
-    if let Some(directory) = helm {
+    if let Some(directory) = olm {
+        write(directory, &olm::files(&operator, &defaults)?)?;
+        operator.needs.warnings.extend(olm::warnings(&operator));
+    } else if let Some(directory) = helm {
         let documents = operator.documents(&chart::values())?;
         write(directory, &chart::files(&operator.name, &documents, &defaults)?)?;
     } else {
@@ -46,84 +44,6 @@ pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
     }
     rbac::warn(&operator.needs.warnings);
     Ok(Exit::Success)
-}
-
-/// An operator to install.
-pub(super) struct Operator<'a> {
-    args: &'a ContentArgs,
-    pub(super) survey: Survey,
-    pub(super) needs: Needs,
-    pub(super) name: String,
-}
-
-impl<'a> Operator<'a> {
-    /// Loads the scripts, and determines what they need.
-    pub(super) fn of(args: &'a ContentArgs) -> Result<Self, Report> {
-        let survey = Survey::of(&args.install)?;
-        let mut needs = Needs::of(&survey, &args.install)?;
-        if args.image.is_none() {
-            needs.warnings.push(format!(
-                "The image is {}. Pass --image with the registry of your cluster.",
-                workload::image(args)
-            ));
-        }
-        let name = rbac::name(&args.install, &survey)?;
-        Ok(Operator { args, survey, needs, name })
-    }
-
-    /// Returns the objects, in the order in which they are applied.
-    pub(super) fn objects(&self) -> Result<Vec<Value>, Report> {
-        let documents = self.documents(&self.values()?)?.into_iter();
-        let parsed = documents.map(|(stem, text)| {
-            let object = serde_saphyr::from_str(&text);
-            object.map_err(|it| Report::failure(format!("{stem} is no valid YAML: {it}")))
-        });
-        parsed.collect()
-    }
-
-    fn values(&self) -> Result<Values<'a>, Report> {
-        Ok(Values {
-            namespace: rbac::namespace(&self.args.install)?,
-            image: workload::image(self.args),
-            resources: workload::resources(),
-        })
-    }
-    fn documents(&self, values: &Values<'_>) -> Result<Vec<Document>, Report> {
-        let Operator { args, survey, needs, name } = self;
-        let namespace = values.namespace;
-        let mut documents = Vec::new();
-        for crd in &survey.crds {
-            let crd_name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or(name);
-            documents.push((format!("crd-{crd_name}"), yaml(crd)?));
-        }
-        let meta = json!({ "name": name, "namespace": namespace, "labels": labels(name) });
-        if namespace != NAMESPACE {
-            let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-            documents.push(("namespace".into(), yaml(&object)?));
-        }
-        let object = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta });
-        documents.push(("serviceaccount".into(), yaml(&object)?));
-        let account = Account { name, namespace };
-        documents.extend(rbac::documents(&needs.permissions, &survey.options.scope, &account));
-        let mounted = Mounted::of(survey)?;
-        for (index, map) in mounted.maps(&meta).iter().enumerate() {
-            let number = if index == 0 { String::new() } else { format!("-{}", index + 1) };
-            documents.push((format!("configmap{number}"), yaml(map)?));
-        }
-        let mut handlers = survey.registry.handlers().iter();
-        let has_webhooks = handlers
-            .any(|it| matches!(it.kind.category(), Category::Admission | Category::Conversion));
-        let workload =
-            Workload { args, survey, mounted: &mounted, meta: &meta, values, has_webhooks };
-        for (stem, object) in workload.objects() {
-            documents.push((stem.to_owned(), yaml(&object)?));
-        }
-        Ok(documents)
-    }
-}
-
-fn labels(name: &str) -> Value {
-    json!({ "app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "kopf" })
 }
 
 /// Returns the files of a directory for `kubectl apply -k`.

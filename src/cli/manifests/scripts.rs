@@ -8,7 +8,10 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::{rbac::Survey, report::Report};
+use crate::cli::{
+    rbac::{Survey, templates_of},
+    report::Report,
+};
 use crate::sources::DEFAULT_PATHS;
 
 /// Where the scripts are mounted.
@@ -28,7 +31,7 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// Collects the scripts, their modules, and the configuration.
+    /// Collects the scripts, their modules and templates, and the configuration.
     pub(super) fn of(survey: &Survey) -> Result<Self, Report> {
         let mut files = BTreeMap::new();
         let mut paths = Vec::new();
@@ -45,6 +48,7 @@ impl Mounted {
                 let text = module.path.as_deref().and_then(|it| fs::read_to_string(it).ok());
                 files.extend(text.map(|it| (module.name.display().to_string(), it)));
             }
+            files.extend(templates_of(source));
         }
         if let Some(directory) = directory(survey) {
             paths = vec![DIRECTORY.into()];

@@ -3,17 +3,28 @@
 use serde_json::{Value, json};
 
 use super::{chart::Values, scripts::Mounted};
-use crate::cli::{options::ScopeOption, rbac::Survey, shared_args::ContentArgs};
+use crate::cli::{
+    options::ScopeOption,
+    rbac::{Installer, Survey},
+    shared_args::ContentArgs,
+};
 
 /// The port of probes and metrics.
 const HEALTH_PORT: u16 = 8081;
-/// The port of admission webhooks.
-const WEBHOOK_PORT: u16 = 9443;
+/// The namespaces of an `OperatorGroup`, as OLM tells them to pods.
+const TARGETS: (&str, &str) =
+    ("KOPF_TARGET_NAMESPACES", "metadata.annotations['olm.targetNamespaces']");
+/// Where OLM mounts the certificate of webhooks, and its key.
+const CERTIFICATE: (&str, &str) = (
+    "/tmp/k8s-webhook-server/serving-certs/tls.crt",
+    "/tmp/k8s-webhook-server/serving-certs/tls.key",
+);
 /// The user of the image.
 const USER: u32 = 65532;
 
 /// The operator in the cluster.
 pub(super) struct Workload<'a> {
+    pub(super) installer: Installer,
     pub(super) args: &'a ContentArgs,
     pub(super) survey: &'a Survey,
     pub(super) mounted: &'a Mounted,
@@ -37,6 +48,9 @@ pub(super) fn resources() -> Value {
 }
 
 impl Workload<'_> {
+    /// The port of webhooks.
+    pub(super) const WEBHOOK_PORT: u16 = 9443;
+
     /// Returns the objects, each with the stem of its file.
     pub(super) fn objects(&self) -> Vec<(&'static str, Value)> {
         let mut objects = vec![("deployment", self.deployment())];
@@ -110,10 +124,10 @@ impl Workload<'_> {
     fn container(&self) -> Value {
         let mut ports = vec![json!({ "name": "health", "containerPort": HEALTH_PORT })];
         if self.has_webhooks {
-            ports.push(json!({ "name": "webhooks", "containerPort": WEBHOOK_PORT }));
+            ports.push(json!({ "name": "webhooks", "containerPort": Self::WEBHOOK_PORT }));
         }
         let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "health" } });
-        json!({
+        let mut container = json!({
             "name": "kopf",
             "image": self.values.image,
             "args": self.command_line(),
@@ -127,7 +141,22 @@ impl Workload<'_> {
                 "capabilities": { "drop": ["ALL"] },
             },
             "volumeMounts": [Mounted::mount()],
-        })
+        });
+        if self.has_targets() {
+            let (name, field) = TARGETS;
+            let source = json!({ "fieldRef": { "fieldPath": field } });
+            let env = json!([{ "name": name, "valueFrom": source }]);
+            if let Some(fields) = container.as_object_mut() {
+                fields.insert("env".into(), env);
+            }
+        }
+        container
+    }
+
+    /// Whether an `OperatorGroup` determines the namespaces.
+    fn has_targets(&self) -> bool {
+        let is_limited = matches!(self.survey.options.scope, ScopeOption::Namespaces(_));
+        self.installer == Installer::Olm && is_limited
     }
 
     /// Returns the arguments of the container.
@@ -135,6 +164,9 @@ impl Workload<'_> {
         let mut words = vec!["run".to_owned()];
         match &self.survey.options.scope {
             ScopeOption::Cluster | ScopeOption::Unsaid => words.push("--all-namespaces".into()),
+            ScopeOption::Namespaces(_) if self.has_targets() => {
+                words.push(format!("--namespace=$({})", TARGETS.0));
+            }
             ScopeOption::Namespaces(patterns) => {
                 words.extend(patterns.iter().map(|it| format!("--namespace={it}")));
             }
@@ -149,7 +181,11 @@ impl Workload<'_> {
             words.push(format!("--lease={}", self.meta["name"].as_str().unwrap_or_default()));
         }
         words.push(format!("--health=:{HEALTH_PORT}"));
-        if self.has_webhooks {
+        if self.has_webhooks && self.installer == Installer::Olm {
+            let (file, key) = CERTIFICATE;
+            let server = json!({ "port": Self::WEBHOOK_PORT, "certfile": file, "pkeyfile": key });
+            words.push(format!("--set=admission.server={server}"));
+        } else if self.has_webhooks {
             let part = |key: &str| self.meta[key].as_str().unwrap_or_default().to_owned();
             words.push(format!("--webhook-service={}/{}", part("namespace"), part("name")));
         }

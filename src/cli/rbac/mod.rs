@@ -1,7 +1,8 @@
 //! `kopf rbac`: the permissions that an operator needs.
 //!
-//! `survey.rs` loads the scripts and the kinds that exist for them; `needs.rs` knows what the operator and the functions of `kube` do;
-//! `permissions.rs` and `roles.rs` turn this into rules; `verify.rs` asks a server whether it grants them.
+//! `survey.rs` loads the scripts and the kinds that exist for them, `templates.rs` finds the files of their templates; `needs.rs` knows
+//! what the operator and the functions of `kube` do; `permissions.rs` and `roles.rs` turn this into rules; `verify.rs` asks a server
+//! whether it grants them.
 
 mod account;
 mod needs;
@@ -10,6 +11,7 @@ mod permissions;
 mod record;
 mod roles;
 mod survey;
+mod templates;
 mod verify;
 
 use crate::cli::{
@@ -19,11 +21,13 @@ use crate::cli::{
 
 pub(super) use self::{
     account::{Account, name, namespace},
-    needs::Needs,
+    needs::{Installer, Needs},
     output::{joined, print, warn},
+    permissions::Place,
     record::Record,
     roles::documents,
     survey::Survey,
+    templates::templates_of,
     verify::verify,
 };
 

@@ -1,21 +1,22 @@
 //! What an operator may do on a cluster: because of its handlers, its options, and the calls of `kube.*` in its scripts.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use super::{
     permissions::{Permissions, Place, Target},
     survey::Survey,
+    templates::{templates_of, texts_of},
 };
 use crate::cli::{args::InstallArgs, options::ScopeOption, report::Report};
 use crate::logic::{
     handlers::{
-        handler::{Category, Handler, Role},
+        handler::{Category, Handler, Kind, Role},
         selector::Selector,
     },
     object::resource::Resource,
 };
 use crate::reactor::stores_digests;
-use crate::scripting::{KubeCall, KubeCalls, KubeTarget, Source, kube_calls};
+use crate::scripting::{KubeCall, KubeCalls, KubeTarget, Source, kinds_in_yaml, kube_calls};
 
 /// What the functions of `kube` need: verbs, and a subresource.
 pub(super) const CALLS: [(&str, &[&str], &str); 23] = [
@@ -50,19 +51,53 @@ pub(super) const CALLS: [(&str, &[&str], &str); 23] = [
 /// What a reconcile handler does with its children: server-side apply creates what is not there.
 const CHILDREN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
+/// Resources by which somebody grants permissions, and the verbs for those who do not have these permissions.
+const GRANTING: [(&str, &str); 4] = [
+    ("clusterrolebindings", "bind"),
+    ("clusterroles", "escalate"),
+    ("rolebindings", "bind"),
+    ("roles", "escalate"),
+];
+
+/// Who installs the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Installer {
+    /// The operator configures its webhooks itself.
+    Kopf,
+    /// The Operator Lifecycle Manager configures its webhooks.
+    Olm,
+}
+
 /// The needs of an operator.
 pub(in crate::cli) struct Needs {
     pub(in crate::cli) permissions: Permissions,
     /// What could not be determined.
     pub(in crate::cli) warnings: Vec<String>,
+    /// What writes roles or bindings of roles: what it is, the resource, and the verb that it needs.
+    granting: BTreeSet<(String, String, &'static str)>,
 }
 
 impl Needs {
     /// Returns what these scripts need with these options, with the permissions that the user adds.
     pub(in crate::cli) fn of(survey: &Survey, args: &InstallArgs) -> Result<Self, Report> {
-        let mut needs =
-            Needs { permissions: Permissions::default(), warnings: survey.warnings.clone() };
+        Needs::by(Installer::Kopf, survey, args)
+    }
+
+    /// The same for an installer.
+    pub(in crate::cli) fn by(
+        installer: Installer,
+        survey: &Survey,
+        args: &InstallArgs,
+    ) -> Result<Self, Report> {
+        let mut needs = Needs {
+            permissions: Permissions::default(),
+            warnings: survey.warnings.clone(),
+            granting: BTreeSet::new(),
+        };
         needs.add_reactor(survey, args.replicas);
+        if installer == Installer::Kopf {
+            needs.add_webhooks(survey);
+        }
         for handler in survey.registry.handlers() {
             needs.add_handler(survey, handler);
         }
@@ -72,6 +107,15 @@ impl Needs {
         for text in &args.also {
             needs.add_given(survey, text)?;
         }
+        let is_given = |verb: &str| args.also.iter().any(|it| it.contains(verb));
+        let left = needs.granting.iter().filter(|(_, _, verb)| !is_given(verb));
+        needs.warnings.extend(left.map(|(what, resource, verb)| {
+            let of = if *verb == "bind" { "clusterroles" } else { resource };
+            format!(
+                "{what} writes {resource}: a server accepts only permissions that the operator has. \
+                 Add them, or --also {verb}:{of}.rbac.authorization.k8s.io."
+            )
+        }));
         Ok(needs)
     }
 
@@ -83,6 +127,15 @@ impl Needs {
             name = format!("{name}/{subresource}");
         }
         self.permissions.add(Target::new(place, &resource.group, &name), verbs, reason);
+    }
+
+    /// Notes that something writes roles or bindings of roles.
+    fn note_granting(&mut self, resource: &Resource, verbs: &[&str], what: &str) {
+        let writes = verbs.iter().any(|it| ["create", "patch", "update"].contains(it));
+        let granting = GRANTING.iter().find(|it| it.0 == resource.plural).filter(|_| writes);
+        if let Some((plural, verb)) = granting {
+            self.granting.insert((what.to_owned(), (*plural).to_owned(), verb));
+        }
     }
 
     /// Adds what every operator with these options does.
@@ -122,6 +175,18 @@ impl Needs {
             };
             add(place, "kopf.dev", plural, &["get", "list", "watch", "patch"], "peering");
         }
+        if stores_digests(&survey.options.settings.persistence, &survey.registry) {
+            add(Own, "", "secrets", &["get", "create"], "the key for digests of secret values");
+        }
+    }
+
+    /// Adds what the operator does to configure its webhooks.
+    fn add_webhooks(&mut self, survey: &Survey) {
+        use Place::{Cluster, Own};
+        let all = &mut self.permissions;
+        let mut add = |place, group: &str, resource: &str, verbs: &[&str], reason: &str| {
+            all.add(Target::new(place, group, resource), verbs, reason);
+        };
         let has =
             |category| survey.registry.handlers().iter().any(|it| it.kind.category() == category);
         if has(Category::Admission) {
@@ -129,16 +194,24 @@ impl Needs {
             for plural in ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"] {
                 add(Cluster, "admissionregistration.k8s.io", plural, verbs, "admission webhooks");
             }
+        } else if has(Category::Conversion) {
+            for plural in ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"] {
+                let reason = "webhooks of earlier handlers";
+                add(Cluster, "admissionregistration.k8s.io", plural, &["list", "watch"], reason);
+            }
         }
         if has(Category::Conversion) {
-            add(Cluster, crds.0, crds.1, &["get", "patch"], "conversion webhooks");
+            add(
+                Cluster,
+                "apiextensions.k8s.io",
+                "customresourcedefinitions",
+                &["get", "patch"],
+                "conversion webhooks",
+            );
         }
         if has(Category::Admission) || has(Category::Conversion) {
             let verbs = &["get", "create", "update"];
             add(Own, "", "secrets", verbs, "certificates of webhooks");
-        }
-        if stores_digests(&survey.options.settings.persistence, &survey.registry) {
-            add(Own, "", "secrets", &["get", "create"], "the key for digests of secret values");
         }
     }
 
@@ -151,21 +224,42 @@ impl Needs {
         let reason = format!("handler '{id}' ({})", handler.location);
         if relation.is_some_and(|it| it.role == Role::Owned) {
             for resource in survey.resources_of(handler) {
+                self.note_granting(
+                    resource,
+                    CHILDREN,
+                    &format!("{}: handler '{id}'", handler.location),
+                );
                 self.add(resource, "", CHILDREN, &reason);
             }
             return;
         }
-        let writes = match handler.kind.category() {
-            Category::Changing | Category::Spawning => true,
-            Category::Watching => mentions_patch(survey, handler),
-            Category::Indexing => false,
+        let (writes, writes_status) = match handler.kind.category() {
+            Category::Spawning if handler.kind == Kind::Reconcile => {
+                let patches = mentions(survey, handler, &[".patch"]);
+                let is_told = patches || mentions(survey, handler, &["status", "conditions"]);
+                (patches || handler.requires_finalizer(), is_told)
+            }
+            // Results of handlers, and records of older operators, are in the status.
+            Category::Changing | Category::Spawning => (true, true),
+            Category::Watching => {
+                let patches = mentions(survey, handler, &[".patch"]);
+                (patches, patches)
+            }
+            Category::Indexing => (false, false),
             Category::Activity | Category::Admission | Category::Conversion => return,
         };
         for resource in survey.resources_of(handler) {
-            let verbs: &[&str] =
-                if writes { &["get", "list", "watch", "patch"] } else { &["list", "watch"] };
-            self.add(resource, "", verbs, &reason);
-            if writes && resource.subresources.contains("status") {
+            let has_status = resource.subresources.contains("status");
+            let mut verbs = vec!["list", "watch"];
+            if writes || (writes_status && !has_status) {
+                verbs.push("patch");
+            }
+            if writes || writes_status {
+                // After a conflict.
+                verbs.push("get");
+            }
+            self.add(resource, "", &verbs, &reason);
+            if writes_status && has_status {
                 self.add(resource, "status", &["patch"], &reason);
             }
         }
@@ -173,14 +267,17 @@ impl Needs {
 
     /// Adds what the calls of `kube.*` in a script and its modules do.
     fn add_script(&mut self, survey: &Survey, source: &Source) {
-        let mut texts = vec![(source.name.clone(), source.text.clone())];
-        for module in source.modules.taken() {
-            let text = module.path.as_deref().and_then(|it| std::fs::read_to_string(it).ok());
-            texts.extend(text.map(|it| (module.name.display().to_string(), it)));
-        }
-        for (name, text) in texts {
+        let files: BTreeSet<KubeTarget> =
+            templates_of(source).values().flat_map(|it| kinds_in_yaml(it)).collect();
+        for (name, text) in texts_of(source) {
             let extension = Path::new(&name).extension().and_then(|it| it.to_str());
-            let found = kube_calls(extension.unwrap_or_default(), &text);
+            let mut found = kube_calls(extension.unwrap_or_default(), &text);
+            let targets = found.calls.iter_mut().map(|it| &mut it.targets);
+            for targets in targets.chain([&mut found.objects]) {
+                if targets.remove(&KubeTarget::Files) {
+                    targets.extend(files.iter().cloned());
+                }
+            }
             for call in &found.calls {
                 self.add_call(survey, &name, call, &found);
             }
@@ -218,6 +315,7 @@ impl Needs {
                 ));
             }
             for resource in resources {
+                self.note_granting(resource, verbs, &format!("{place}: kube.{function}"));
                 self.add(resource, below, verbs, &reason);
             }
         }
@@ -249,11 +347,11 @@ impl Needs {
     }
 }
 
-/// Returns whether the script of a handler changes objects through `ctx.patch`.
-fn mentions_patch(survey: &Survey, handler: &Handler) -> bool {
-    let file = handler.location.rsplit_once(':').map_or("", |(file, _)| file);
-    let sources = survey.sources.iter().filter(|it| it.name == file);
-    sources.into_iter().any(|it| it.text.contains(".patch"))
+/// Returns whether the script of a handler, or a module of it, contains one of these words.
+fn mentions(survey: &Survey, handler: &Handler, words: &[&str]) -> bool {
+    let sources = survey.sources.iter().filter(|it| it.name == handler.file());
+    let mut texts = sources.flat_map(texts_of);
+    texts.any(|(_, text)| words.iter().any(|it| text.contains(it)))
 }
 
 /// Returns the resources of a target.
@@ -267,6 +365,8 @@ fn resources<'a>(survey: &'a Survey, target: &KubeTarget) -> Vec<&'a Resource> {
             let is_it = |it: &&Resource| it.api_version() == *api_version && it.kind == *kind;
             survey.known.iter().filter(is_it).collect()
         }
+        // Replaced by what the files contain.
+        KubeTarget::Files => Vec::new(),
         KubeTarget::Resource(words) => {
             let selector = Selector::of_text(&words.join("/"));
             let found = selector.map(|it| it.select(&survey.known, &|_, _| false));
@@ -279,6 +379,7 @@ fn told(target: &KubeTarget) -> String {
     match target {
         KubeTarget::Handled => "the object of the handler".into(),
         KubeTarget::Object { api_version, kind } => format!("{kind} of {api_version}"),
+        KubeTarget::Files => "the objects of its templates".into(),
         KubeTarget::Resource(words) => format!("'{}'", words.join("/")),
     }
 }

@@ -59,10 +59,21 @@ impl Role<'_> {
         if self.namespace.is_some() { "Role" } else { "ClusterRole" }
     }
 
+    /// Returns its name. Outside of the operator's namespace, operators of the same name in other namespaces must not share it;
+    /// neither of the two parts contains dots.
+    fn name(&self, account: &Account<'_>) -> String {
+        let Account { name, namespace } = account;
+        if self.namespace == Some(namespace) {
+            (*name).to_owned()
+        } else {
+            format!("{name}.{namespace}")
+        }
+    }
+
     fn head(&self, kind: &str, account: &Account<'_>) -> String {
         let mut text = format!(
             "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {}\n",
-            account.name
+            self.name(account)
         );
         if let Some(namespace) = self.namespace {
             // Writing to a string cannot fail.
@@ -96,10 +107,10 @@ impl Role<'_> {
     fn binding(&self, account: &Account<'_>) -> (String, String) {
         let kind = format!("{}Binding", self.kind());
         let Account { name, namespace } = account;
-        let role = self.kind();
+        let (role, role_name) = (self.kind(), self.name(account));
         let head = self.head(&kind, account);
         let text = format!(
-            "{head}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {role}\n  name: {name}\n\
+            "{head}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {role}\n  name: {role_name}\n\
              subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n"
         );
         (self.file(&kind), text)
@@ -135,7 +146,7 @@ mod tests {
             apiVersion: rbac.authorization.k8s.io/v1
             kind: ClusterRole
             metadata:
-              name: op
+              name: op.ops
             rules:
               # a forged: line
               - apiGroups: [""]
@@ -144,7 +155,7 @@ mod tests {
             apiVersion: rbac.authorization.k8s.io/v1
             kind: Role
             metadata:
-              name: op
+              name: op.ops
               namespace: a
             rules:
               # handler

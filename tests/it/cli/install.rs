@@ -1,6 +1,6 @@
 //! `kopf rbac` and `kopf manifests`: what an operator needs in a cluster.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn operator(test: &str, more: &[(&str, &str)]) -> Directory {
 }
 
 /// Returns `verb resource.group` of all rules in a text.
-fn granted(text: &str) -> BTreeSet<String> {
+pub(super) fn granted(text: &str) -> BTreeSet<String> {
     let mut granted = BTreeSet::new();
     for document in documents(text) {
         for rule in document["rules"].as_array().into_iter().flatten() {
@@ -170,30 +170,6 @@ fn verify_tells_each_missing_permission() {
     let expected = ["create", "patch"]
         .map(|it| format!("missing  {it} configmaps  (kube.apply (handlers.lua:6))"));
     assert_eq!((code, missing), (1, expected.iter().map(String::as_str).collect()), "{told}");
-}
-
-/// Copies an operator of the examples, and leaves one of its languages.
-fn example(name: &str, language: &str) -> Directory {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
-    let tests = format!("tests/handlers_test.{language}");
-    let script = format!("handlers.{language}");
-    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_default();
-    let crd = fs::read_to_string(root.join("crd.yaml"))
-        .or_else(|_| fs::read_to_string(root.join("../crd.yaml")))
-        .expect("a CRD");
-    let files = [(script.as_str(), read(&script)), (&tests, read(&tests)), ("crd.yaml", crd)];
-    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
-    Directory::with(&format!("install-{name}-{language}"), &files)
-}
-
-#[test]
-fn generated_permissions_are_enough_for_the_tests_of_the_examples() {
-    for name in ["17-admission", "policy"] {
-        for language in ["lua", "rhai"] {
-            let own = example(name, language);
-            check_generated(&own, &format!("{name} {language}"));
-        }
-    }
 }
 
 #[test]
@@ -334,6 +310,58 @@ fn manifests_contain_the_scripts_as_they_are_and_a_restricted_pod() {
         "/scripts/handlers.lua",
     ];
     assert_eq!(command, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn manifests_contain_the_files_of_templates() {
+    let script = r#"
+kopf.on_create("sites", function(ctx)
+    local text = template.render('{% include "templates/' .. ctx.name .. '" %}{% include "page.html" %}')
+    kube.apply(kopf.adopt(yaml.decode(text)))
+end)
+"#;
+    let service = "{% import 'parts/labels' as labels %}\napiVersion: v1\nkind: Service\n";
+    let files = [
+        ("handlers.lua", script),
+        ("templates/service.yaml.j2", service),
+        ("templates/.hidden.j2", "no"),
+        ("parts/labels.j2", "app: x"),
+        ("page.html", "<b>"),
+        ("other.html", "<i>"),
+    ];
+    let own = operator("templates", &files);
+    let (code, told, problem) = own.kopf(&["manifests", "--image", "example.com/kopf:1"], &[]);
+    assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+    let map = documents(&told).into_iter().find(|it| it["kind"] == "ConfigMap").expect("scripts");
+    let keys: Vec<_> =
+        map["data"].as_object().into_iter().flatten().map(|it| it.0.as_str()).collect();
+    assert_eq!(
+        keys,
+        ["handlers.lua", "page.html", "parts..labels.j2", "templates..service.yaml.j2"]
+    );
+    assert_eq!(map["data"]["templates..service.yaml.j2"], service);
+    let granted = granted(&told);
+    assert!(granted.contains("create services.") && granted.contains("patch services."), "{told}");
+}
+
+#[test]
+fn bindings_of_roles_need_a_word() {
+    let script = r#"
+kopf.on_create("sites", function(ctx)
+    kube.apply({ apiVersion = "rbac.authorization.k8s.io/v1", kind = "RoleBinding", metadata = { name = "x" } })
+end)
+"#;
+    let own = operator("bindings", &[("handlers.lua", script)]);
+    let (code, _, problem) = own.kopf(&["rbac", "generate"], &[]);
+    let also = "bind:clusterroles.rbac.authorization.k8s.io";
+    let expected = format!(
+        "warning: handlers.lua:3: kube.apply writes rolebindings: a server accepts only permissions that the operator has. \
+         Add them, or --also {also}.\n"
+    );
+    assert_eq!((code, problem), (0, expected));
+    let (code, told, problem) = own.kopf(&["rbac", "generate", "--also", also], &[]);
+    assert_eq!((code, problem.as_str()), (0, ""));
+    assert!(granted(&told).contains("bind clusterroles.rbac.authorization.k8s.io"), "{told}");
 }
 
 #[test]

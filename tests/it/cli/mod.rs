@@ -8,7 +8,9 @@ mod inside;
 mod install;
 mod keys;
 mod log;
+mod olm;
 mod permissions;
+mod rights;
 mod settings;
 mod test;
 

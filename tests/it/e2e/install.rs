@@ -183,7 +183,7 @@ async fn a_deployed_operator_is_updated_and_removed() {
     let Some(namespace) = Namespace::for_test("deploy").await else { return };
     let directory = new_operator("deploy");
     let kubeconfig = namespace.kubeconfig().display().to_string();
-    // Names of cluster roles are shared by all tests. There is no kubelet that starts pods.
+    // There is no kubelet that starts pods.
     let name = namespace.name.as_str();
     let place =
         ["--namespace", name, "--name", name, "--kubeconfig", &kubeconfig, "--timeout", "0"];
@@ -208,5 +208,42 @@ async fn a_deployed_operator_is_updated_and_removed() {
     let last = removed.last().expect("a line");
     assert!(last.starts_with("Kept: customresourcedefinition/"), "{last}");
     assert!(!kopf("undeploy", &[]).iter().any(|it| it.ends_with("deleted")));
+    drop(fs::remove_dir_all(&directory));
+}
+
+#[tokio::test]
+async fn operators_of_one_name_in_two_namespaces_have_rights_of_their_own() {
+    let Some(staying) = Namespace::for_test("deploy-staying").await else { return };
+    let Some(leaving) = Namespace::for_test("deploy-leaving").await else { return };
+    let directory = new_operator("deploy-twice");
+    let kubeconfig = staying.kubeconfig().display().to_string();
+    // In the whole cluster; or in one namespace that both serve, and that is the one of none or of one of them.
+    for served in [&[][..], &["--serve", "default"], &["--serve", &leaving.name]] {
+        let kopf = |command: &[&str], namespace: &Namespace, more: &[&str]| {
+            let place =
+                ["--namespace", &namespace.name, "--name", NAME, "--kubeconfig", &kubeconfig];
+            run(&directory, &[command, &place[..], served, more].concat())
+        };
+        let is_allowed = |namespace: &Namespace| {
+            let user = format!("system:serviceaccount:{}:{NAME}", namespace.name);
+            kopf(&["rbac", "verify"], namespace, &["--cluster", "--as", &user])
+        };
+        let rollout = ["--timeout", "0"];
+        for namespace in [&staying, &leaving] {
+            kopf(&["deploy"], namespace, &rollout).expect("a deployed operator");
+        }
+        for namespace in [&staying, &leaving] {
+            until("it has its rights", async || is_allowed(namespace)).await;
+        }
+        kopf(&["undeploy"], &leaving, &rollout).expect("a removed operator");
+        until("its rights are gone", async || match is_allowed(&leaving) {
+            Ok(told) => Err(told),
+            Err(_) => Ok(()),
+        })
+        .await;
+        let told = is_allowed(&staying).expect("the rights of the other one");
+        assert!(told.ends_with(" 0 missing\n"), "{served:?}: {told}");
+        kopf(&["undeploy"], &staying, &rollout).expect("a removed operator");
+    }
     drop(fs::remove_dir_all(&directory));
 }

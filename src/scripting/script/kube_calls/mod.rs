@@ -3,6 +3,9 @@
 //! Not a parser: it reads the tokens of a text that loads. A variable is followed to the objects that are assigned to it in the same
 //! text; what cannot be followed is reported as unknown, never guessed.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fingerprint::{self, Kind, Token};
@@ -21,6 +24,16 @@ const FIXED: [(&str, &str); 6] = [
 /// What `kube.run` does beside its Job, as functions of their own.
 const BESIDE_RUN: [(&str, &str); 3] =
     [("run (pods)", "pods"), ("run (log)", "pods"), ("run (files)", "secrets")];
+
+/// Functions that return what their first argument is or describes.
+const TRANSPARENT: [(&str, &str); 6] = [
+    ("kopf", "adopt"),
+    ("kopf", "copy"),
+    ("kopf", "label"),
+    ("template", "render"),
+    ("yaml", "decode"),
+    ("yaml", "decode_all"),
+];
 
 /// How many assignments are followed from a variable to an object.
 const FOLLOWED_MAX: usize = 8;
@@ -52,6 +65,8 @@ pub enum KubeTarget {
     },
     /// The object of the handler.
     Handled,
+    /// What the templates next to the script write out.
+    Files,
 }
 
 /// The calls and the objects of a script.
@@ -67,7 +82,12 @@ pub struct KubeCalls {
 pub fn kube_calls(extension: &str, text: &str) -> KubeCalls {
     let language = if extension == "rhai" { Language::Rhai } else { Language::Lua };
     let Some(tokens) = fingerprint::lex(language, text) else { return KubeCalls::default() };
-    let mut reader = Reader { tokens: &tokens, bound: BTreeMap::new(), objects: BTreeSet::new() };
+    let mut reader = Reader {
+        tokens: &tokens,
+        bound: BTreeMap::new(),
+        constants: BTreeMap::new(),
+        objects: BTreeSet::new(),
+    };
     reader.bind();
     let calls = (0..tokens.len()).flat_map(|at| reader.calls(at)).collect();
     KubeCalls { calls, objects: reader.objects }
@@ -85,6 +105,8 @@ struct Reader<'a> {
     tokens: &'a [Token<'a>],
     /// By the last part of a name: `quota` of `all.quota`.
     bound: BTreeMap<&'a str, BTreeSet<Bound<'a>>>,
+    /// Strings by the names that are declared for them, such as those of resources.
+    constants: BTreeMap<&'a str, &'a str>,
     objects: BTreeSet<KubeTarget>,
 }
 
@@ -108,16 +130,67 @@ impl<'a> Reader<'a> {
             if token.is("function") || token.is("fn") {
                 function = self.name(at + 1).or(function);
             }
-            let value = self.object(at).map(Bound::Target);
+            self.constants.extend(self.constant(at));
+            let value = self.object(at).or_else(|| self.made(at)).map(Bound::Target);
             if let Some(Bound::Target(object)) = &value {
                 self.objects.insert(object.clone());
             }
             let value = value.or_else(|| self.assigned(at));
             let Some(value) = value else { continue };
             for name in self.names_before(at, function) {
+                if matches!(value, Bound::Name(_)) && self.is_plain_field(at, name) {
+                    continue;
+                }
                 self.bound.entry(name).or_default().insert(value.clone());
             }
         }
+    }
+
+    /// Returns the object that a call of a function of the script makes here: one with a version and a kind among its arguments.
+    fn made(&self, at: usize) -> Option<KubeTarget> {
+        let is_of_kube = at.checked_sub(2).is_some_and(|it| self.name(it) == Some("kube"));
+        let is_declared =
+            at.checked_sub(1).is_some_and(|it| self.is(it, "function") || self.is(it, "fn"));
+        let is_call = self.name(at).is_some() && self.is(at + 1, "(");
+        if !is_call || is_of_kube || is_declared {
+            return None;
+        }
+        let mut depth = 0_usize;
+        for (inner, token) in self.tokens.iter().enumerate().skip(at + 1) {
+            if token.is_one_of(&["{", "#{", "(", "["]) {
+                depth += 1;
+            } else if token.is_one_of(&["}", ")", "]"]) {
+                depth = depth.checked_sub(1).filter(|it| *it > 0)?;
+            } else if depth == 1
+                && self.is(inner + 1, ",")
+                && let Some(api_version) = self.text(inner).filter(|it| is_api_version(it))
+                && let Some(kind) = self.text(inner + 2).filter(|it| is_kind(it))
+            {
+                let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+                return Some(KubeTarget::Object { api_version, kind });
+            }
+        }
+        None
+    }
+
+    /// Returns the declaration of a name for a string that begins here.
+    fn constant(&self, at: usize) -> Option<(&'a str, &'a str)> {
+        let is_declared = ["local", "const", "let"].iter().any(|it| self.is(at, it));
+        let name = self.name(at + 1).filter(|_| is_declared && self.is(at + 2, "="))?;
+        let goes_on = ["..", "+", ".", ":", "["].iter().any(|it| self.is(at + 4, it));
+        Some((name, self.text(at + 3).filter(|_| !goes_on)?))
+    }
+
+    /// Returns where the first argument of functions begins that return the same as it.
+    fn inside(&self, at: usize) -> usize {
+        let mut at = at;
+        while let Some((module, function)) = self.name(at).zip(self.name(at + 2))
+            && TRANSPARENT.contains(&(module, function))
+            && self.is(at + 3, "(")
+        {
+            at += 4;
+        }
+        at
     }
 
     /// Returns the value that begins here, if it is a call of `kube` or a name, and is assigned.
@@ -127,10 +200,10 @@ impl<'a> Reader<'a> {
             return None;
         }
         if let Some((_, arguments)) = self.function_of_kube(at) {
-            let target = self.direct_target(arguments)?;
-            return Some(Bound::Target(target));
+            let target = self.direct_target(arguments).map(Bound::Target);
+            return target.or_else(|| Some(Bound::Name(self.path(self.inside(arguments))?.last)));
         }
-        let path = self.path(at)?;
+        let path = self.path(self.inside(at))?;
         if path.is_handled {
             return Some(Bound::Target(KubeTarget::Handled));
         }
@@ -153,6 +226,10 @@ impl<'a> Reader<'a> {
         if self.is(before, "return") {
             return function.into_iter().collect();
         }
+        if [";", "{", "}"].iter().any(|it| self.is(before, it)) && self.is_last(at) {
+            // The value of a function in Rhai.
+            return function.into_iter().collect();
+        }
         if self.is(before, "in") {
             // `for _, it in …`
             return (0..before)
@@ -171,11 +248,39 @@ impl<'a> Reader<'a> {
         Vec::new()
     }
 
+    /// Whether the expression that begins here is the last one of its block.
+    fn is_last(&self, at: usize) -> bool {
+        let mut depth = 0_usize;
+        for (inner, token) in self.tokens.iter().enumerate().skip(at) {
+            if token.is_one_of(&["{", "#{", "(", "["]) {
+                depth += 1;
+            } else if token.is_one_of(&["}", ")", "]"]) {
+                let Some(less) = depth.checked_sub(1) else { return self.is(inner, "}") };
+                depth = less;
+            } else if depth == 0 && token.is(";") {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether a name is that of a field which never holds an object, such as `name = user` in metadata.
+    fn is_plain_field(&self, at: usize, name: &str) -> bool {
+        let word = at.checked_sub(3);
+        let words = ["local", "let", "const"];
+        let is_declared = word.is_some_and(|it| words.iter().any(|word| self.is(it, word)));
+        ["name", "namespace"].contains(&name) && !is_declared
+    }
+
     /// Returns the object that is written out here: a map, or YAML in a string.
     fn object(&self, at: usize) -> Option<KubeTarget> {
         let token = self.token(at)?;
         if token.kind == Kind::Text {
-            return in_yaml(token.text);
+            return if has_files(token.text) {
+                Some(KubeTarget::Files)
+            } else {
+                in_yaml(token.text)
+            };
         }
         if !token.is("{") && !token.is("#{") {
             return None;
@@ -218,8 +323,9 @@ impl<'a> Reader<'a> {
         let is_kube =
             self.name(at) == Some("kube") && (self.is(at + 1, ".") || self.is(at + 1, "::"));
         let function = self.name(at + 2).filter(|_| is_kube)?;
-        let has_parentheses = self.is(at + 3, "(");
-        Some((function, at + 3 + usize::from(has_parentheses)))
+        // `pcall(kube.create, object)`
+        let has_arguments = self.is(at + 3, "(") || self.is(at + 3, ",");
+        Some((function, at + 3 + usize::from(has_arguments)))
     }
 
     /// Returns the call that begins here, and a second one for what it reads.
@@ -252,7 +358,7 @@ impl<'a> Reader<'a> {
         let (function, arguments) = self.function_of_kube(at)?;
         let line = self.token(at)?.line;
         // The first argument of this one is a verb.
-        let arguments = arguments + if function == "can_i" { 2 } else { 0 };
+        let arguments = self.inside(arguments + if function == "can_i" { 2 } else { 0 });
         let mut targets = BTreeSet::new();
         if let Some((_, resource)) = FIXED.iter().find(|(it, _)| *it == function) {
             targets.insert(KubeTarget::Resource(vec![(*resource).to_owned()]));
@@ -293,13 +399,22 @@ impl<'a> Reader<'a> {
         if let Some(object) = self.object(at) {
             return Some(object);
         }
-        let mut words = vec![self.text(at)?.to_owned()];
+        let declared = || {
+            let name = self.name(at).filter(|_| self.is(at + 1, ",") || self.is(at + 1, ")"))?;
+            self.constants.get(name).copied().filter(|_| !self.bound.contains_key(name))
+        };
+        let mut words = vec![self.text(at).or_else(declared)?.to_owned()];
         let mut at = at + 1;
         while self.is(at, ",")
             && let Some(word) = self.text(at + 1)
         {
             words.push(word.to_owned());
             at += 2;
+        }
+        // `kube.get("v1", it.kind)`
+        let is_half = words.len() == 1 && words.iter().all(|it| is_api_version(it));
+        if is_half && self.is(at, ",") && self.name(at + 1).is_some() {
+            return None;
         }
         Some(KubeTarget::Resource(words))
     }
@@ -337,6 +452,31 @@ struct Path<'a> {
     is_handled: bool,
 }
 
+/// Whether a string is like `v1` or `apps/v1beta1`.
+fn is_api_version(text: &str) -> bool {
+    let version = text.rsplit_once('/').map_or(text, |(_, version)| version);
+    let number = version.strip_prefix('v').unwrap_or_default();
+    number.starts_with(|it: char| it.is_ascii_digit())
+        && number.chars().all(|it| it.is_ascii_alphanumeric())
+}
+
+/// Whether a string is like `ConfigMap`.
+fn is_kind(text: &str) -> bool {
+    text.starts_with(|it: char| it.is_ascii_uppercase())
+        && text.chars().all(|it| it.is_ascii_alphanumeric())
+}
+
+/// Whether a template loads files.
+fn has_files(text: &str) -> bool {
+    let tags = text.split("{%").skip(1).map(|it| it.trim_start_matches('-').trim_start());
+    tags.into_iter().any(|it| ["include", "import", "from"].iter().any(|word| it.starts_with(word)))
+}
+
+/// Returns the kinds of the objects in a file with YAML, such as a template.
+pub fn kinds_in_yaml(text: &str) -> BTreeSet<KubeTarget> {
+    text.split("\n---").filter_map(in_yaml).collect()
+}
+
 /// Returns the kind of an object in YAML.
 fn in_yaml(text: &str) -> Option<KubeTarget> {
     let value = |key: &str| {
@@ -346,107 +486,4 @@ fn in_yaml(text: &str) -> Option<KubeTarget> {
         (!value.is_empty() && !value.contains(['{', '$'])).then(|| value.to_owned())
     };
     Some(KubeTarget::Object { api_version: value("apiVersion")?, kind: value("kind")? })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn object(api_version: &str, kind: &str) -> KubeTarget {
-        KubeTarget::Object { api_version: api_version.into(), kind: kind.into() }
-    }
-
-    fn resource(words: &[&str]) -> KubeTarget {
-        KubeTarget::Resource(words.iter().map(|it| (*it).to_owned()).collect())
-    }
-
-    /// Returns `line: function targets` of each call.
-    fn told(extension: &str, text: &str) -> Vec<(u32, String, Vec<KubeTarget>)> {
-        let calls = kube_calls(extension, text).calls.into_iter();
-        calls.map(|it| (it.line, it.function, it.targets.into_iter().collect())).collect()
-    }
-
-    #[test]
-    fn some_functions_are_for_one_kind_and_some_read_what_they_write() {
-        let text = "kube.secret('pods')\nkube.apply_crd(text)\nkube.create({ apiVersion = 'v1', kind = 'Pod' }, { exists_ok = true })";
-        let crds = "customresourcedefinitions.apiextensions.k8s.io";
-        assert_eq!(
-            told("lua", text),
-            [
-                (1, "secret".to_owned(), vec![resource(&["secrets"])]),
-                (2, "apply_crd".to_owned(), vec![resource(&[crds])]),
-                (3, "create".to_owned(), vec![object("v1", "Pod")]),
-                (3, "get".to_owned(), vec![object("v1", "Pod")]),
-            ]
-        );
-    }
-
-    #[test]
-    fn arguments_name_resources_and_objects() {
-        let text = r#"
-kube.get("pods", { name = "x" })
-kube.list("apps/v1", "Deployment")
-kube.create({ apiVersion = "v1", kind = "Secret", metadata = { kind = "no" } })
-kube.can_i("delete", "nodes")
--- kube.get("comments")
-print("kube.get('strings')")
-kube.delete(ctx.body)
-kube.patch(unknown, {})
-kube.version()"#;
-        let expected = [
-            (2, "get", vec![resource(&["pods"])]),
-            (3, "list", vec![resource(&["apps/v1", "Deployment"])]),
-            (4, "create", vec![object("v1", "Secret")]),
-            (5, "can_i", vec![resource(&["nodes"])]),
-            (8, "delete", vec![KubeTarget::Handled]),
-            (9, "patch", vec![]),
-            (10, "version", vec![]),
-        ];
-        assert_eq!(told("lua", text), expected.map(|(line, it, all)| (line, it.to_owned(), all)));
-    }
-
-    #[test]
-    fn variables_are_followed_to_their_objects() {
-        let lua = r#"
-local all = { quota = { apiVersion = "v1", kind = "ResourceQuota" } }
-local function pod(ctx)
-    return { apiVersion = "v1", kind = "Pod" }
-end
-local made = pod(ctx)
-local text = yaml.decode([[
-apiVersion: batch/v1
-kind: Job
-]])
-kube.apply(all.quota)
-kube.create(made)
-kube.create(pod(ctx))
-kube.create(text)
-for _, it in kube.list("nodes") do kube.delete(it) end
-local me = ctx.body
-kube.delete(me)"#;
-        let targets: Vec<_> = told("lua", lua).into_iter().flat_map(|it| it.2).collect();
-        let expected = [
-            object("v1", "ResourceQuota"),
-            object("v1", "Pod"),
-            object("v1", "Pod"),
-            object("batch/v1", "Job"),
-            resource(&["nodes"]),
-            resource(&["nodes"]),
-            KubeTarget::Handled,
-        ];
-        assert_eq!(targets, expected);
-    }
-
-    #[test]
-    fn rhai_is_read_in_the_same_way() {
-        let rhai = r#"
-fn pod(ctx) { return #{ apiVersion: "v1", kind: "Pod" }; }
-let made = pod(ctx);
-kube::create(made);
-kube::get("configmaps", #{ name: "x" });
-kube::delete(ctx.body);"#;
-        let targets: Vec<_> = told("rhai", rhai).into_iter().flat_map(|it| it.2).collect();
-        let expected = [object("v1", "Pod"), resource(&["configmaps"]), KubeTarget::Handled];
-        assert_eq!(targets, expected);
-    }
 }
