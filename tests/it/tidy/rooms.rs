@@ -50,7 +50,7 @@ const SLACK: usize = 200;
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 2800),
     ("checker", 6000),
-    ("cli", 13000),
+    ("cli", 13300),
     ("cluster", 4400),
     ("features", 100),
     ("features/admission", 1100),
