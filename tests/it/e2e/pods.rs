@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{
@@ -113,15 +114,11 @@ async fn the_ca_of_the_cluster_is_trusted_by_http_if_it_is_given() {
     let config: Value = serde_saphyr::from_str(&text).expect("YAML");
     let cluster = &config["clusters"][0]["cluster"];
     let url = cluster["server"].as_str().expect("a server");
-    let ca = match cluster["certificate-authority-data"].as_str() {
-        Some(data) => {
-            use base64::{Engine as _, engine::general_purpose::STANDARD};
-            String::from_utf8(STANDARD.decode(data).expect("Base64")).expect("PEM")
-        }
-        None => {
-            let path = cluster["certificate-authority"].as_str().expect("a CA");
-            fs::read_to_string(path).expect("the CA")
-        }
+    let ca = if let Some(data) = cluster["certificate-authority-data"].as_str() {
+        String::from_utf8(STANDARD.decode(data).expect("Base64")).expect("PEM")
+    } else {
+        let path = cluster["certificate-authority"].as_str().expect("a CA");
+        fs::read_to_string(path).expect("the CA")
     };
     let host = url.strip_prefix("https://").expect("HTTPS");
     let (net, insecure) = (format!("--allow-net={host}"), format!("--allow-insecure={host}"));
