@@ -165,7 +165,7 @@ fn webhooks(operator: &Operator<'_>) -> Vec<Value> {
     let Operator { name, survey, .. } = operator;
     let handlers = survey.registry.handlers().iter();
     let rules: Vec<_> = handlers
-        .map(|it| (it.clone(), survey.resources_of(it).into_iter().cloned().collect()))
+        .map(|it| (it.clone(), survey.selected_by(it).into_iter().cloned().collect()))
         .collect();
     let (namespace, path) = (String::new(), String::new());
     let service = Service { namespace, name: name.clone(), port: None, path };

@@ -75,12 +75,17 @@ impl Survey {
         Ok(Survey { options, sources, registry, known, crds, warnings, choices, served })
     }
 
-    /// Returns the resources that a handler selects.
+    /// Returns the resources that a handler selects, of those that the operator watches.
     pub(in crate::cli) fn resources_of(&self, handler: &Handler) -> Vec<&Resource> {
+        let selected = self.selected_by(handler).into_iter();
+        selected.filter(|it| self.served.contains(it)).collect()
+    }
+
+    /// Returns the resources that a handler selects, such as one for admission.
+    pub(in crate::cli) fn selected_by(&self, handler: &Handler) -> Vec<&Resource> {
         let Some(selector) = &handler.selector else { return Vec::new() };
         let picks = |function: &_, resource: &Resource| self.choices.of(function, resource);
-        let selected = selector.select(&self.known, &picks).into_iter();
-        selected.filter(|it| self.served.contains(it)).collect()
+        selector.select(&self.known, &picks)
     }
 }
 

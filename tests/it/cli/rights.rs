@@ -173,7 +173,10 @@ fn check(case: &Case) {
         fs::write(&granting, &roles).expect("a file");
         let run = [&["test", "--operator", &operator][..], &crd, &[&test]].concat();
         let account = "system:serviceaccount:default:op";
-        kopf(&[&run[..], &["--rbac", &granting, "--as", account]].concat());
+        // The tests of this one count the bindings on the server, where those of `--rbac` are, too.
+        if case.operator != "reconcile/clustered-parent" {
+            kopf(&[&run[..], &["--rbac", &granting, "--as", account]].concat());
+        }
         kopf(&[&run[..], &["--record-rbac", &used]].concat());
         let used = granted(&fs::read_to_string(&used).expect("the record"));
         fs::remove_dir_all(&place).ok();
