@@ -20,7 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Base,
     current_handlers::CurrentHandler,
-    daemon::Daemon,
+    daemon::{Daemon, Special},
     driver::Driver,
     exclusion::ChangeLock,
     level::{Level, LevelBase},
@@ -136,12 +136,16 @@ impl Daemons {
         let Start { current, unowned, lock } = start;
         let bound = current.get();
         let daemon = Arc::new_cyclic(|daemon| {
-            let level = bound.handler.is_reconciler().then(|| {
+            let special = if bound.handler.is_reconciler() {
                 let (services, metrics) = (&bound.services, &base.metrics);
                 let of = LevelBase { services, metrics, unowned };
-                Box::new(Level::new(daemon, &bound.handler, shared.live.get().header(), of))
-            });
-            Daemon::new((Arc::clone(base), Arc::clone(shared), current, key), level, lock)
+                let object = shared.live.get();
+                let level = Level::new(daemon, &bound.handler, object.header(), of);
+                Some(Special::Reconciler(level))
+            } else {
+                lock.map(Special::Exclusive)
+            };
+            Daemon::new((Arc::clone(base), Arc::clone(shared), current, key), special)
         });
         members.running.insert(key, Arc::clone(&daemon));
         if !std::mem::replace(&mut members.has_driver, true) {

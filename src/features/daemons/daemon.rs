@@ -53,18 +53,22 @@ pub struct Daemon {
     /// Whether the object has changed, and with it the times of the next calls.
     is_outdated: AtomicBool,
     stage: Mutex<Stage>,
-    /// Only of reconcile handlers.
-    level: Option<Box<Level>>,
-    /// Only of exclusive timers.
-    pub(super) lock: Option<ChangeLock>,
+    special: Option<Box<Special>>,
+}
+
+/// What only some daemons and timers have.
+pub(super) enum Special {
+    /// A reconcile handler.
+    Reconciler(Level),
+    /// An exclusive timer.
+    Exclusive(ChangeLock),
 }
 
 impl Daemon {
     /// Creates a daemon that has not started and was not asked to stop.
     pub(super) fn new(
         (base, shared, current, key): (Arc<Base>, Arc<DaemonShared>, Arc<CurrentHandler>, u64),
-        level: Option<Box<Level>>,
-        lock: Option<ChangeLock>,
+        special: Option<Special>,
     ) -> Self {
         Daemon {
             base,
@@ -76,8 +80,7 @@ impl Daemon {
             is_queued: AtomicBool::default(),
             is_outdated: AtomicBool::default(),
             stage: Mutex::new(Stage::first()),
-            level,
-            lock,
+            special: special.map(Box::new),
         }
     }
 
@@ -103,7 +106,18 @@ impl Daemon {
 
     /// Returns the state of a reconcile handler.
     pub(super) fn level(&self) -> Option<&Level> {
-        self.level.as_deref()
+        match self.special.as_deref()? {
+            Special::Reconciler(level) => Some(level),
+            Special::Exclusive(_) => None,
+        }
+    }
+
+    /// Returns what an exclusive timer locks while it is called.
+    pub(super) fn change_lock(&self) -> Option<&ChangeLock> {
+        match self.special.as_deref()? {
+            Special::Exclusive(lock) => Some(lock),
+            Special::Reconciler(_) => None,
+        }
     }
 
     /// Returns whether the daemon has ended without being asked to: it must not start again for this object.

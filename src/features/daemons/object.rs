@@ -29,23 +29,25 @@ use crate::logic::{
 #[derive(Debug)]
 pub struct ObjectDaemons {
     running: Vec<Arc<Daemon>>,
-    /// The handlers that have ended by themselves; most never do.
-    over: Box<[Mark]>,
     /// What the running ones share.
     shared: Option<Arc<DaemonShared>>,
-    /// For the next versions of ended reconcile handlers.
-    unowned: Option<Box<SentBefore>>,
-    /// Only with exclusive timers.
-    exclusion: Option<Box<Exclusion>>,
+    rare: Option<Box<Rare>>,
     /// The fingerprint of the last seen essence; `None` until it is needed.
     essence: Option<u64>,
     /// When the essence last changed, or when the object was first seen; on the clock of all daemons.
     changed: Nanos,
 }
 
-/// What ended reconcile handlers have sent, by their ids.
+/// What few objects have; those without it are smaller.
 #[derive(Debug, Default)]
-struct SentBefore(BTreeMap<Arc<str>, UnownedChildren>);
+struct Rare {
+    /// The handlers that have ended by themselves.
+    over: Box<[Mark]>,
+    /// What ended reconcile handlers have sent, by their ids, for their next versions.
+    unowned: BTreeMap<Arc<str>, UnownedChildren>,
+    /// Only with exclusive timers.
+    exclusion: Option<Exclusion>,
+}
 
 /// What the running daemons of one object share.
 #[derive(Debug)]
@@ -83,10 +85,8 @@ impl ObjectDaemons {
     pub fn new(base: &Base) -> Self {
         ObjectDaemons {
             running: Vec::new(),
-            over: Box::default(),
             shared: None,
-            unowned: None,
-            exclusion: None,
+            rare: None,
             essence: None,
             changed: base.daemons.uptime().into(),
         }
@@ -94,7 +94,8 @@ impl ObjectDaemons {
 
     /// Returns whether there is nothing to keep except the time of the last change.
     pub fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.over.is_empty() && self.unowned.is_none()
+        let has_kept = |it: &Rare| !it.over.is_empty() || !it.unowned.is_empty();
+        self.running.is_empty() && !self.rare.as_deref().is_some_and(has_kept)
     }
 
     /// Shows a newer state of the object to the running daemons.
@@ -139,25 +140,31 @@ impl ObjectDaemons {
         let stopped = ended.iter().filter(|it| !it.is_over());
         let sent = stopped.filter_map(|it| Some((it, it.level()?.take_unowned())));
         for (daemon, unowned) in sent.filter(|(_, it)| !it.is_empty()) {
-            let kept = self.unowned.get_or_insert_default();
-            kept.0.entry(Arc::clone(&daemon.handler().id)).or_default().append(unowned);
+            let kept = &mut self.rare.get_or_insert_default().unowned;
+            kept.entry(Arc::clone(&daemon.handler().id)).or_default().append(unowned);
         }
         if !over.is_empty() {
-            self.over = self.over.iter().cloned().chain(over).collect();
+            let rare = self.rare.get_or_insert_default();
+            rare.over = rare.over.iter().cloned().chain(over).collect();
         }
         if self.running.is_empty() {
             self.shared = None;
         }
     }
 
+    /// Returns the handlers that have ended by themselves; most never do.
+    fn over(&self) -> &[Mark] {
+        self.rare.as_ref().map_or(&[], |it| &it.over)
+    }
+
     /// Returns whether the handler has ended by itself, so that it must not start again. An edited handler with the same id may.
     pub fn is_over(&self, handler: &Handler) -> bool {
-        self.over.iter().any(|it| it.is_of(handler))
+        self.over().iter().any(|it| it.is_of(handler))
     }
 
     /// Returns the object as daemons and timers of these ids saw it last.
     pub fn last_seen(&self, ids: &BTreeSet<Arc<str>>) -> LastSeen {
-        if self.over.iter().any(|it| ids.contains(it.id())) {
+        if self.over().iter().any(|it| ids.contains(it.id())) {
             return LastSeen::Ended;
         }
         let is_meant = self.running.iter().any(|it| ids.contains(&it.handler().id));
@@ -175,8 +182,10 @@ impl ObjectDaemons {
             return;
         }
         let Some(current) = base.handlers.of(handler) else { return };
-        if self.over.iter().any(|it| *it.id() == handler.id) {
-            self.over = self.over.iter().filter(|it| *it.id() != handler.id).cloned().collect();
+        if let Some(rare) = &mut self.rare
+            && rare.over.iter().any(|it| *it.id() == handler.id)
+        {
+            rare.over = rare.over.iter().filter(|it| *it.id() != handler.id).cloned().collect();
         }
         let shared = self.shared.get_or_insert_with(|| {
             let changed = Moment::default();
@@ -185,13 +194,15 @@ impl ObjectDaemons {
             Arc::new(DaemonShared { live, changed, memo: host.memo.clone() })
         });
         let mut unowned = UnownedChildren::default();
-        if let Some(kept) = &mut self.unowned {
-            handler.ids().filter_map(|id| kept.0.remove(id)).for_each(|it| unowned.append(it));
+        if let Some(rare) = &mut self.rare {
+            let kept = handler.ids().filter_map(|id| rare.unowned.remove(id));
+            kept.for_each(|it| unowned.append(it));
         }
         let is_exclusive = handler.background.is_exclusive;
-        let exclusion =
-            is_exclusive.then(|| self.exclusion.get_or_insert_with(|| Exclusion::new().into()));
-        let lock = exclusion.map(|it| it.lock.clone());
+        let lock = is_exclusive.then(|| {
+            let rare = self.rare.get_or_insert_default();
+            rare.exclusion.get_or_insert_with(Exclusion::new).lock.clone()
+        });
         if let Some(daemon) = base.daemons.spawn(base, shared, Start { current, unowned, lock }) {
             // One or two are usual.
             self.running.reserve_exact(1);
@@ -201,13 +212,13 @@ impl ObjectDaemons {
 
     /// Returns the lock to take before a change is handled, unless there are no exclusive timers, or it was taken already.
     pub fn change_lock(&self) -> Option<&ChangeLock> {
-        let exclusion = self.exclusion.as_ref().filter(|it| it.change.is_none());
-        exclusion.map(|it| &it.lock)
+        let exclusion = self.rare.as_ref()?.exclusion.as_ref();
+        exclusion.filter(|it| it.change.is_none()).map(|it| &it.lock)
     }
 
     /// Keeps the right to handle a change until it is handled, after all pauses; `None`: there is no change to handle.
     pub fn keep_change(&mut self, change: Option<ChangeGuard>) {
-        if let Some(exclusion) = &mut self.exclusion {
+        if let Some(exclusion) = self.rare.as_mut().and_then(|it| it.exclusion.as_mut()) {
             exclusion.change = change;
         }
     }

@@ -176,7 +176,7 @@ impl Runner {
     /// Waits for the turn of a call; there are none for daemons and most timers, which wait most of the time.
     pub(super) async fn turn(&self) -> Option<Box<Turn>> {
         let turns = &self.base().daemons.turns;
-        let mut turn = pin!(match (&self.daemon.lock, self.daemon.level()) {
+        let mut turn = pin!(match (self.daemon.change_lock(), self.daemon.level()) {
             (Some(lock), _) => Either::Left(Turn::exclusive(lock)),
             (None, Some(_)) => Either::Right(turns.next()),
             (None, None) => return None,
