@@ -141,7 +141,7 @@ impl Daemons {
                 let of = LevelBase { services, metrics, unowned };
                 let object = shared.live.get();
                 let level = Level::new(daemon, &bound.handler, object.header(), of);
-                Some(Special::Reconciler(level))
+                Some(Special::Reconciler(Box::new(level)))
             } else {
                 lock.map(Special::Exclusive)
             };

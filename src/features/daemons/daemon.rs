@@ -59,7 +59,7 @@ pub struct Daemon {
 /// What only some daemons and timers have.
 pub(super) enum Special {
     /// A reconcile handler.
-    Reconciler(Level),
+    Reconciler(Box<Level>),
     /// An exclusive timer.
     Exclusive(ChangeLock),
 }
