@@ -117,7 +117,7 @@ kube.create(job)
 kube.apply(kopf.adopt({ apiVersion = "v1", kind = "Pod" }))
 local text = template.render('{% include "templates/' .. file .. '" %}', {})
 for _, it in yaml.decode_all(text) do kube.apply(it) end
-kube.apply(yaml.decode(ctx.spec.text))"#;
+kube.apply(yaml.decode(ctx.spec.manifest))"#;
     let targets: Vec<_> = told("lua", lua).into_iter().map(|it| it.2).collect();
     let expected = [
         vec![resource(&["configs.example.com"])],
