@@ -65,8 +65,8 @@ async fn an_operator_is_deployed_updated_and_removed() {
     for line in [
         "namespace/ops created",
         "serviceaccount/hello -n ops created",
-        "clusterrole/hello created",
-        "clusterrolebinding/hello created",
+        "clusterrole/hello.ops created",
+        "clusterrolebinding/hello.ops created",
         "configmap/hello -n ops created",
         "deployment/hello -n ops created",
         "poddisruptionbudget/hello -n ops created",
@@ -89,7 +89,7 @@ async fn an_operator_is_deployed_updated_and_removed() {
         "kopfexamples/one -n default released",
         "deployment/hello -n ops deleted",
         "configmap/hello -n ops deleted",
-        "clusterrole/hello deleted",
+        "clusterrole/hello.ops deleted",
         "serviceaccount/hello -n ops deleted",
         "Kept: namespace/ops. Delete them with kubectl if they are no longer needed.",
     ] {
