@@ -197,9 +197,7 @@ print(json.encode({{
 
 #[test]
 fn ssh_keygen_reads_keys_of_scripts() {
-    if !is_there("keys", "ssh-keygen", &["-l", "-f", "/etc/ssh/ssh_host_ed25519_key.pub"])
-        && !is_there("keys", "sh", &["-c", "command -v ssh-keygen"])
-    {
+    if !is_there("keys", "sh", &["-c", "command -v ssh-keygen"]) {
         return;
     }
     let here = Files::new("keys-ssh");
