@@ -54,13 +54,13 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     for name in REMOVED {
         globals.raw_set(name, LuaValue::Nil)?;
     }
-    #[cfg(test)]
-    super::tests::install(lua)?;
     let host = host_functions(lua, modules)?;
     natives::install(lua, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let (drive, wait, pausing, raising, result_of, locking, trying) = prelude.call::<Made>(host)?;
     let tools = Tools { pausing, raising, result_of, locking, trying };
+    #[cfg(test)]
+    super::tests::install(lua, &tools)?;
     let kopf = lua.create_table()?;
     kopf.set("null", LuaValue::NULL)?;
     functions::install(lua, &kopf, &tools)?;

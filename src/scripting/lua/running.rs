@@ -67,8 +67,8 @@ pub(super) struct Running<P> {
 enum Next {
     /// With its arguments.
     Begin,
-    /// After others had a turn.
-    Again,
+    /// After others had a turn: what it had said by then that it waits for is kept for it.
+    Again(Option<Wait>),
     /// After this, which it waits for since then.
     Wait(Wait, Instant),
 }
@@ -182,7 +182,11 @@ impl<P: Purpose> Future for Running<P> {
             }
             let with = match &mut self.next {
                 Next::Begin => With::Arguments,
-                Next::Again => With::Nothing,
+                Next::Again(wait) => {
+                    let wait = wait.take();
+                    self.vm.world().restore_wait(wait);
+                    With::Nothing
+                }
                 Next::Wait(wait, since) => {
                     let result = ready!(wait.as_mut().poll(cx));
                     // Work of the call on another thread is no rest.
@@ -194,8 +198,9 @@ impl<P: Purpose> Future for Running<P> {
                 }
             };
             // What it waited for is freed before it goes on.
-            drop(mem::replace(&mut self.next, Next::Again));
+            drop(mem::replace(&mut self.next, Next::Again(None)));
             let (slice, abort) = self.slice(with);
+            let wait = self.vm.world().waited_for();
             if let Some(abort) = abort {
                 return Poll::Ready(Err(self.aborted(slice, abort)));
             }
@@ -207,11 +212,14 @@ impl<P: Purpose> Future for Running<P> {
                     }
                     return Poll::Ready(ended.map_err(Failure::Script));
                 }
-                Slice::Waits => match self.vm.world().waited_for() {
+                Slice::Waits => match wait {
                     Some(wait) => self.next = Next::Wait(wait, Instant::now()),
                     None => return again(cx),
                 },
-                Slice::Interrupted => return again(cx),
+                Slice::Interrupted => {
+                    self.next = Next::Again(wait);
+                    return again(cx);
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What happens to a VM that is of no more use.
+//! A VM that is of no more use, and calls that are interrupted at a bad moment.
 
 use std::{
     io::{Read as _, Write as _},
@@ -8,30 +8,71 @@ use std::{
     time::Duration,
 };
 
-use mlua::Lua;
+use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    host_table::Tools,
     watchdog::{Budget, Watchdog},
-    world::Limits,
+    world::{Limits, World},
 };
 use crate::call::Scripts as _;
-use crate::logic::{handlers::outcome::RaisedKind, object::resource::Resource};
+use crate::logic::{
+    handlers::outcome::{Raised, RaisedKind},
+    object::resource::Resource,
+};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::{Sandbox, Settings};
 use crate::telemetry::{Metrics, RestartLabels};
 
-/// Gives scripts of unit tests a native that never looks at the interrupt: `block(port)` says on a connection that it has begun,
-/// and comes back when the other side closes that.
-pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
+/// Gives scripts of unit tests two functions.
+///
+/// `block(port)` never looks at the interrupt: it says on a connection that it has begun, and comes back when the other side
+/// closes that. `wait_late(value)` waits for others, and returns the value; its call is interrupted before it can give up its
+/// turn.
+pub(super) fn install(lua: &Lua, tools: &Tools) -> mlua::Result<()> {
     let block = |_: &Lua, port: u16| {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.write_all(b"!")?;
         stream.read_to_end(&mut Vec::new())?;
         Ok(())
     };
-    lua.globals().set("block", lua.create_function(block)?)
+    lua.globals().set("block", lua.create_function(block)?)?;
+    let begin = |lua: &Lua, value: LuaValue| {
+        let world = World::of(lua)?;
+        world.wait_for(async move {
+            tokio::task::yield_now().await;
+            Ok(MultiValue::from_iter([value]))
+        });
+        world.meter.end_slice();
+        Ok(())
+    };
+    let wait_late: LuaFunction = tools.pausing.call(lua.create_function(begin)?)?;
+    lua.globals().set("wait_late", wait_late)
+}
+
+#[tokio::test]
+async fn a_call_that_is_interrupted_before_it_waits_gets_what_it_has_waited_for() {
+    let text = "
+        kopf.on_event('kopfexamples', function(resource)
+            local got = {}
+            for i = 1, 3 do got[i] = wait_late(resource.kind .. i) end
+            error(table.concat(got, ' '))
+        end)";
+    let terms = Terms::of(Placement::Threads, &Settings::default());
+    let sources = vec![Source::alone("handlers.lua", text)];
+    let (host, handlers) = ScriptHost::load(sources, terms).await.expect("it loads");
+    let function = &handlers.first().expect("a handler").function;
+    let ask = |kind: &str| {
+        let resource = Resource { kind: kind.into(), ..Resource::default() };
+        host.choose(function.clone(), Arc::new(resource))
+    };
+    let got = tokio::join!(ask("A"), ask("B"), ask("C"));
+    let message = |it: Result<bool, Raised>| it.expect_err("it raises").message;
+    assert_eq!(message(got.0), "A1 A2 A3");
+    assert_eq!(message(got.1), "B1 B2 B3");
+    assert_eq!(message(got.2), "C1 C2 C3");
 }
 
 /// Computes for one slice of one call.

@@ -105,7 +105,12 @@ impl World {
         self.wait.replace(Some(Box::pin(something)));
     }
 
-    /// What the call that has just given up its turn waits for.
+    /// The call goes on that was interrupted after it had said this, and before it could give up its turn.
+    pub(super) fn restore_wait(&self, wait: Option<Wait>) {
+        self.wait.replace(wait);
+    }
+
+    /// What the call whose slice has just ended waits for.
     pub(super) fn waited_for(&self) -> Option<Wait> {
         self.wait.take()
     }

@@ -18,6 +18,7 @@ function soon(ctx)
 end
 function nothing(ctx)
     ctx.stopped:wait()
+    kopf.sleep("1s")
 end
 function timed(ctx)
     ctx.patch.status.timed = "timer"
@@ -27,5 +28,5 @@ end
 kopf.daemon("kopfexamples", { cancellation_timeout = 5 }, steps)
 kopf.daemon("kopfexamples", { cancellation_timeout = 5 }, sleeps)
 kopf.daemon("kopfexamples", { cancellation_timeout = 5 }, soon)
-kopf.daemon("kopfexamples", { cancellation_timeout = 5 }, nothing)
+kopf.daemon("kopfexamples", { cancellation_backoff = 5 }, nothing)
 kopf.timer("kopfexamples", { interval = 1000, initial_delay = 1 }, timed)
