@@ -174,6 +174,16 @@ impl Api {
         }
     }
 
+    /// Returns an object with `metadata.managedFields`, which [`Api::get`] drops; `None` if it does not exist.
+    pub(super) async fn get_with_managers(
+        &self,
+        place: &Location,
+    ) -> Result<Option<Value>, Report> {
+        let named = [("fieldSelector", format!("metadata.name={}", place.name))];
+        let mut found = self.pages(place, &named).await.map_err(|it| failed(place, it))?;
+        Ok(found.pop().map(|(_, body)| body))
+    }
+
     async fn pages(
         &self,
         all: &Location,

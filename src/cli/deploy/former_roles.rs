@@ -51,7 +51,7 @@ pub(super) async fn former_roles(
         let is_used = others.iter().any(|it| it.role.shown() == shown);
         let is_known = left.iter().any(|it| it.shown() == shown);
         if !is_used && !is_known && !is_own(role) {
-            let body = api.get(role).await?.unwrap_or_default();
+            let body = api.get_with_managers(role).await?.unwrap_or_default();
             left.extend(has_set(&body, "rules").then(|| role.clone()));
         }
     }
