@@ -76,6 +76,8 @@ fn make_absolute(kubeconfig: &mut Kubeconfig, directory: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const FULL: &str = r#"
@@ -112,15 +114,15 @@ users:
 users: [{ name: later, user: { exec: { command: aws } } }]
 "#;
 
-    /// Writes a file. Returns what we read, and what `kube` reads, as text.
-    fn both(name: &str, content: &[u8]) -> (Result<String, String>, Result<String, String>) {
+    /// Writes a file. Returns what we read, and what `kube` reads.
+    fn both(name: &str, content: &[u8]) -> [Result<Value, String>; 2] {
         let path = std::env::temp_dir().join(format!("kopf-{}-{name}", std::process::id()));
         fs::write(&path, content).expect("a file");
         let shown = |it: Result<Kubeconfig, KubeconfigError>| match it {
-            Ok(it) => serde_json::to_string_pretty(&it).map_err(|it| it.to_string()),
+            Ok(it) => Ok(serde_json::to_value(&it).expect("JSON")),
             Err(error) => Err(error.to_string()),
         };
-        let all = (shown(read(&path)), shown(Kubeconfig::read_from(&path)));
+        let all = [shown(read(&path)), shown(Kubeconfig::read_from(&path))];
         fs::remove_file(&path).expect("removed");
         all
     }
@@ -140,12 +142,12 @@ users: [{ name: later, user: { exec: { command: aws } } }]
             b"current-context: null\nclusters: null\nusers: []",
             b"# nothing\n---\n---\nkind: Config",
         ] {
-            let (ours, expected) = both("kubeconfig", content);
+            let [ours, expected] = both("kubeconfig", content);
             assert_eq!(ours, expected);
             ours.expect("a kubeconfig");
         }
-        let (ours, _) = both("kubeconfig", FULL.as_bytes());
-        let ours = ours.expect("a kubeconfig");
+        let [ours, _] = both("kubeconfig", FULL.as_bytes());
+        let ours = ours.expect("a kubeconfig").to_string();
         for part in ["12345678901234567890123", "tls/u.crt\"", "/./plugin\"", "\"aws\"", "\"7\""] {
             assert!(ours.contains(part), "{part}: {ours}");
         }
@@ -162,7 +164,7 @@ users: [{ name: later, user: { exec: { command: aws } } }]
             b"[]",
         ];
         for content in cases {
-            let (ours, expected) = both("rejected", content);
+            let [ours, expected] = both("rejected", content);
             assert_eq!(ours.is_err(), expected.is_err(), "{ours:?} {expected:?}");
         }
     }
