@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    const FULL: &str = r#"
+    const FULL: &str = r"
 apiVersion: v1
 kind: Config
 preferences: {}
@@ -112,7 +112,7 @@ users:
       auth-provider: { name: oidc, config: { id: 1 } }
 ---
 users: [{ name: later, user: { exec: { command: aws } } }]
-"#;
+";
 
     /// Writes a file. Returns what we read, and what `kube` reads.
     fn both(name: &str, content: &[u8]) -> [Result<Value, String>; 2] {

@@ -195,7 +195,7 @@ impl Api {
             let mut query = labels.to_vec();
             query.push(("limit", PAGE.to_owned()));
             if !next.is_empty() {
-                query.push(("continue", next));
+                query.push(("continue", next.clone()));
             }
             let mut list = self.ask(all, Verb::List, query, None).await?;
             let items = list.get_mut("items").and_then(Value::as_array_mut);
@@ -208,9 +208,9 @@ impl Api {
                 };
                 found.push((place, item));
             }
-            next = list["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
-            if next.is_empty() {
-                return Ok(found);
+            match list.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(more) if !more.is_empty() => more.clone_into(&mut next),
+                Some(_) | None => return Ok(found),
             }
         }
     }

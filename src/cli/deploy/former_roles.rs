@@ -61,8 +61,9 @@ pub(super) async fn former_roles(
 
 /// Returns what the API needs to find the role of a binding.
 fn role_of(place: &Location, binding: &Value) -> Value {
-    let metadata = json!({ "name": binding["roleRef"]["name"], "namespace": place.namespace() });
-    json!({ "apiVersion": GROUP, "kind": binding["roleRef"]["kind"], "metadata": metadata })
+    let part = |key: &str| binding.pointer(&format!("/roleRef/{key}"));
+    let metadata = json!({ "name": part("name"), "namespace": place.namespace() });
+    json!({ "apiVersion": GROUP, "kind": part("kind"), "metadata": metadata })
 }
 
 /// Returns whether an earlier deployment of this operator has applied a binding.

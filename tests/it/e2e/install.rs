@@ -248,6 +248,28 @@ async fn operators_of_one_name_in_two_namespaces_have_rights_of_their_own() {
     drop(fs::remove_dir_all(&directory));
 }
 
+/// Creates a service account that may deploy operators, and may not list the bindings of the cluster.
+async fn create_deployer(namespace: &Namespace) {
+    let rule = |group: &str, resources: Value, verbs: Value| json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "deploy-limited" },
+        "rules": [
+            rule("apiextensions.k8s.io", json!(["customresourcedefinitions"]), json!(["get", "create", "patch"])),
+            rule("", json!(["namespaces"]), json!(["get", "create", "patch"])),
+            rule("rbac.authorization.k8s.io", json!(["clusterroles"]), json!(["get", "create", "patch", "escalate", "bind"])),
+            rule("rbac.authorization.k8s.io", json!(["clusterrolebindings"]), json!(["get", "create", "patch"])),
+        ],
+    });
+    namespace.try_kubectl(&["create", "-f", "-"], &role.to_string()).await.expect("a role");
+    let deployer = format!("--serviceaccount={}:deployer", namespace.name);
+    namespace.kubectl(&["create", "serviceaccount", "deployer"]).await;
+    for (kind, role) in [("clusterrolebinding", "deploy-limited"), ("rolebinding", "cluster-admin")]
+    {
+        let role = format!("--clusterrole={role}");
+        namespace.kubectl(&["create", kind, "deploy-limited", &role, &deployer]).await;
+    }
+}
+
 #[tokio::test]
 async fn roles_of_an_earlier_deployment_are_deleted() {
     let Some(namespace) = Namespace::for_test("deploy-renamed").await else { return };
@@ -296,24 +318,7 @@ async fn roles_of_an_earlier_deployment_are_deleted() {
     assert_eq!(kopf(&kubeconfig, &["--dry-run"]), [fewer, former("would be ")].concat());
 
     // A user who may not list the bindings of the cluster can deploy, and learns that they are kept.
-    let rule = |group: &str, resources: Value, verbs: Value| json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "deploy-limited" },
-        "rules": [
-            rule("apiextensions.k8s.io", json!(["customresourcedefinitions"]), json!(["get", "create", "patch"])),
-            rule("", json!(["namespaces"]), json!(["get", "create", "patch"])),
-            rule("rbac.authorization.k8s.io", json!(["clusterroles"]), json!(["get", "create", "patch", "escalate", "bind"])),
-            rule("rbac.authorization.k8s.io", json!(["clusterrolebindings"]), json!(["get", "create", "patch"])),
-        ],
-    });
-    namespace.try_kubectl(&["create", "-f", "-"], &role.to_string()).await.expect("a role");
-    let deployer = format!("--serviceaccount={name}:deployer");
-    namespace.kubectl(&["create", "serviceaccount", "deployer"]).await;
-    for (kind, role) in [("clusterrolebinding", "deploy-limited"), ("rolebinding", "cluster-admin")]
-    {
-        let role = format!("--clusterrole={role}");
-        namespace.kubectl(&["create", kind, "deploy-limited", &role, &deployer]).await;
-    }
+    create_deployer(&namespace).await;
     let deployer = Account::of(&namespace, "deployer").await;
     until("its rights are in effect", async || {
         let mut limited = Command::new(env!("CARGO_BIN_EXE_kopf"));
