@@ -28,7 +28,6 @@ mod discovery;
 mod exec;
 mod failure;
 mod fence;
-mod kubeconfig;
 mod limits;
 mod lines;
 mod login;

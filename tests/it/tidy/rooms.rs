@@ -51,7 +51,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("call", 2800),
     ("checker", 6000),
     ("cli", 13500),
-    ("cluster", 4500),
+    ("cluster", 4400),
     ("features", 100),
     ("features/admission", 1100),
     ("features/daemons", 2400),
