@@ -65,10 +65,8 @@ pub fn plan(
                 if former.is_some() || is_outdated(child, present, known.get_mut(&key)) {
                     let is_repair = known.get(&key).is_some_and(|it| *it.digest == child.digest);
                     plan.applies.push(Apply { is_known: true, former, is_repair, ..apply });
-                } else {
-                    if known.get(&key).is_none() {
-                        known.insert(key, seen(child, present, now));
-                    }
+                } else if known.get(&key).is_none() {
+                    known.insert(key, seen(child, present, now));
                 }
             }
             None => match known.get(&key).filter(|it| !it.is_seen && *it.digest == child.digest) {
