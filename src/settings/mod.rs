@@ -209,6 +209,8 @@ pub struct Sandbox {
     pub coroutines: usize,
     /// Size of the result of one handler, of its patch and of a memo, as JSON in bytes.
     pub result_size: usize,
+    /// Size of all scratch files of one script, in bytes.
+    pub scratch_size: usize,
 }
 
 /// `settings.background`
@@ -398,6 +400,7 @@ impl Default for Sandbox {
             string_size: 4 * MIB,
             coroutines: 100_000,
             result_size: MIB,
+            scratch_size: 1024 * MIB,
         }
     }
 }

@@ -121,7 +121,7 @@ fn of_access(text: &mut String, scripts: &[Script]) {
 }
 
 fn limits(settings: &Settings) -> String {
-    let Sandbox { memory_limit, call_depth, string_size, coroutines, result_size } =
+    let Sandbox { memory_limit, call_depth, string_size, coroutines, result_size, scratch_size: _ } =
         settings.sandbox;
     let seconds = settings.execution.cpu_limit.as_secs_f64();
     let [memory, string, result] = [memory_limit, string_size, result_size].map(size::shown);

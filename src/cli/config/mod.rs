@@ -70,6 +70,7 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("allow-env", Takes::Texts),
     ("allow-read", Takes::Texts),
     ("allow-insecure", Takes::Texts),
+    ("allow-scratch", Takes::Texts),
     ("liveness", Takes::Text),
     ("health", Takes::Text),
     ("verbose", Takes::Flag),

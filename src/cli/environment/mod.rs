@@ -49,6 +49,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "ALLOW_ENV",
             "ALLOW_READ",
             "ALLOW_INSECURE",
+            "ALLOW_SCRATCH",
             "MODULES",
             "CONFIG",
             "VERBOSE",

@@ -1,5 +1,7 @@
 //! The Deployment and what belongs to it.
 
+use std::{collections::BTreeSet, iter};
+
 use serde_json::{Value, json};
 
 use super::{chart::Values, scripts::Mounted};
@@ -8,6 +10,7 @@ use crate::cli::{
     rbac::{Installer, Survey},
     shared_args::ContentArgs,
 };
+use crate::logic::access::grants::Permission;
 
 /// The port of probes and metrics.
 const HEALTH_PORT: u16 = 8081;
@@ -114,7 +117,7 @@ impl Workload<'_> {
                         "seccompProfile": { "type": "RuntimeDefault" },
                     },
                     "containers": [self.container()],
-                    "volumes": [self.mounted.volume(&self.meta["name"])],
+                    "volumes": self.volumes(),
                 },
             },
         });
@@ -140,7 +143,7 @@ impl Workload<'_> {
                 "readOnlyRootFilesystem": true,
                 "capabilities": { "drop": ["ALL"] },
             },
-            "volumeMounts": [Mounted::mount()],
+            "volumeMounts": self.mounts(),
         });
         if self.has_targets() {
             let (name, field) = TARGETS;
@@ -151,6 +154,28 @@ impl Workload<'_> {
             }
         }
         container
+    }
+
+    /// Returns the directories for scratch files: the image is read-only.
+    fn scratch(&self) -> Vec<String> {
+        let grants = &self.survey.options.grants;
+        let scripts = grants.scripts.iter().map(|(_, access)| access);
+        let granted =
+            iter::once(&grants.all).chain(scripts).flat_map(|it| it.granted(Permission::Scratch));
+        let granted: BTreeSet<_> = granted.collect();
+        granted.into_iter().collect()
+    }
+
+    fn volumes(&self) -> Vec<Value> {
+        let empty = |(number, _): (usize, String)| json!({ "name": format!("scratch-{number}"), "emptyDir": {} });
+        let scratch = self.scratch().into_iter().enumerate().map(empty);
+        iter::once(self.mounted.volume(&self.meta["name"])).chain(scratch).collect()
+    }
+
+    fn mounts(&self) -> Vec<Value> {
+        let mount = |(number, path): (usize, String)| json!({ "name": format!("scratch-{number}"), "mountPath": path });
+        let scratch = self.scratch().into_iter().enumerate().map(mount);
+        iter::once(Mounted::mount()).chain(scratch).collect()
     }
 
     /// Whether an `OperatorGroup` determines the namespaces.
@@ -196,6 +221,7 @@ impl Workload<'_> {
             ("allow-env", &terms.grants.allow_env),
             ("allow-read", &terms.grants.allow_read),
             ("allow-insecure", &terms.grants.allow_insecure),
+            ("allow-scratch", &terms.grants.allow_scratch),
         ];
         for (option, values) in repeated {
             words.extend(values.iter().map(|it| format!("--{option}={it}")));

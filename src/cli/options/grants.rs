@@ -1,4 +1,5 @@
-//! Permissions of scripts: `--allow-net`, `--allow-env`, `--allow-read`, `--allow-insecure`, and the same in `kopf.yaml`.
+//! Permissions of scripts: `--allow-net`, `--allow-env`, `--allow-read`, `--allow-insecure`,
+//! `--allow-scratch`, and the same in `kopf.yaml`.
 
 use std::path::{Path, PathBuf};
 
@@ -75,12 +76,13 @@ fn typed(args: &GrantArgs, what: Permission) -> &[String] {
         Permission::Env => &args.allow_env,
         Permission::Read => &args.allow_read,
         Permission::Insecure => &args.allow_insecure,
+        Permission::Scratch => &args.allow_scratch,
     }
 }
 
 /// Splits a list at commas, except for a path in a file, which may contain commas.
 fn split(text: &str, what: Permission, is_variable: bool) -> Vec<String> {
-    let is_whole = what == Permission::Read && !is_variable;
+    let is_whole = matches!(what, Permission::Read | Permission::Scratch) && !is_variable;
     let parts =
         text.split(|it: char| (!is_whole && it == ',') || (is_variable && it.is_whitespace()));
     // An empty item between separators is ignored, but an empty string is an error.

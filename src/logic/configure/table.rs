@@ -312,6 +312,12 @@ pub const TABLE: &[Setting] = &[
         "Maximum size of a result, a patch and a memo, as JSON. API servers reject objects above about 1.5 MiB.",
         size::EXPECTED
     ),
+    limit!(
+        sandbox.scratch_size,
+        |it| limits::bytes(it, KIB),
+        "Maximum size of all scratch files of one script (the option `to` of `http`).",
+        size::EXPECTED
+    ),
     setting!(
         networking.request_timeout,
         "Maximum time of one attempt of a request, except watches. The default applies to lists; all other requests then have 30 s. Any other value applies to all requests."

@@ -41,6 +41,7 @@ pub(super) mod print;
 mod quantity;
 mod random;
 mod re;
+mod scratch;
 #[cfg(test)]
 mod script_tests;
 mod semver;

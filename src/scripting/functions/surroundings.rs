@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{heavy::Heavy, http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns};
+use super::{
+    heavy::Heavy, http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns,
+    scratch::Scratch,
+};
 use crate::call::{Fakes, Notices};
 use crate::logic::access::grants::Access;
 use crate::ports::Clock;
@@ -39,6 +42,8 @@ pub(crate) struct Surroundings {
     pub(super) files: Files,
     /// What the script was warned of.
     pub(super) notices: Notices,
+    /// What `http` keeps in files.
+    pub(crate) scratch: Scratch,
     /// What responds in the place of servers; only in tests.
     pub(crate) fakes: Option<Fakes>,
 }
@@ -60,6 +65,7 @@ impl Surroundings {
             heavy: Heavy::default(),
             files,
             notices: Notices::default(),
+            scratch: Scratch::default(),
             fakes: terms.fakes.clone(),
         })
     }

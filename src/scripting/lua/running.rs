@@ -226,9 +226,10 @@ impl<P: Purpose> Future for Running<P> {
 }
 
 impl<F> Drop for Running<F> {
-    /// What a loop has left open ends with its call, and so do its locks; the collector may come much later.
+    /// What a loop has left open ends with its call, and so do its locks and scratch files; the collector may come much later.
     fn drop(&mut self) {
         self.vm.world().streams.close(self.present.as_ref());
+        self.vm.world().surroundings.scratch.free(self.present.as_ref());
         if let Some(present) = &self.present {
             locking::free_all(present);
         }

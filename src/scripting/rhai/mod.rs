@@ -159,7 +159,13 @@ fn about<T>(
     move || {
         let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
         let call = Arc::clone(&invocation);
-        let result = present::during(Some(invocation), || vm.with(|script| job(script, ctx)));
+        let result = present::during(Some(invocation), || {
+            vm.with(|script| {
+                let result = job(script, ctx);
+                given(|| script.ended(&call));
+                result
+            })
+        });
         control::leave(&call);
         result
     }

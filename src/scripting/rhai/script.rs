@@ -24,7 +24,7 @@ use super::{
     shadowed, value,
     view::{self, View},
 };
-use crate::call::SharedPatch;
+use crate::call::{Invocation, SharedPatch};
 use crate::logic::handlers::{
     declare::DeclareError,
     function::{Function, ScriptId},
@@ -219,7 +219,9 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let assigned = shared.assigned.get_or_init(|| assigned(&ast));
     shared.loops.get_or_init(|| loops(&ast, assigned));
     shared.arities.get_or_init(|| arities(&ast));
-    let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
+    let global = run_top_level(&engine, &ast, &shared);
+    shared.surroundings.scratch.free(None);
+    let global = global.map_err(failed)?;
     source.modules.settle();
     let (handlers, lifecycles) = shared.top_level.finish();
     let script = Script { engine, shared, global, kept: Vec::new() };
@@ -378,6 +380,11 @@ impl Drop for Script {
 }
 
 impl Script {
+    /// Frees what a call has left that has ended.
+    pub(super) fn ended(&self, call: &Arc<Invocation>) {
+        self.shared.surroundings.scratch.free(Some(call));
+    }
+
     /// The slots that were given away are below this one.
     pub(super) fn slots(&self) -> u32 {
         self.shared.functions.next()

@@ -313,6 +313,24 @@ fn manifests_contain_the_scripts_as_they_are_and_a_restricted_pod() {
 }
 
 #[test]
+fn manifests_mount_the_directories_of_scratch_files() {
+    let file = "allow-scratch: /scratch\nscripts:\n  handlers.lua:\n    allow-scratch: /more\n";
+    let own = operator("scratch", &[("kopf.yaml", file)]);
+    let (code, told, problem) = own.kopf(&["manifests", "--image", "example.com/kopf:1"], &[]);
+    assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+    let all = documents(&told);
+    let deployment = all.iter().find(|it| it["kind"] == "Deployment").expect("a Deployment");
+    let pod = &deployment["spec"]["template"]["spec"];
+    let volumes = pod["volumes"].as_array().expect("volumes");
+    let mounts = pod["containers"][0]["volumeMounts"].as_array().expect("mounts");
+    for (number, path) in [(0, "/more"), (1, "/scratch")] {
+        let name = format!("scratch-{number}");
+        assert!(volumes.contains(&json!({ "name": name, "emptyDir": {} })), "{volumes:?}");
+        assert!(mounts.contains(&json!({ "name": name, "mountPath": path })), "{mounts:?}");
+    }
+}
+
+#[test]
 fn manifests_contain_the_files_of_templates() {
     let script = r#"
 kopf.on_create("sites", function(ctx)

@@ -11,6 +11,7 @@ mod log;
 mod olm;
 mod permissions;
 mod rights;
+mod scratch;
 mod settings;
 mod test;
 
@@ -98,6 +99,7 @@ fn every_option_and_variable_is_in_the_help() {
         "--allow-env <NAME>",
         "--allow-read <PATH>",
         "--allow-insecure <HOST:PORT>",
+        "--allow-scratch <DIRECTORY>",
     ];
     let own_of_dev = [
         "--crd <FILE>",

@@ -88,7 +88,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/operator", 1200),
     ("reactor/streams", 1300),
     ("scripting", 200),
-    ("scripting/functions", 15000),
+    ("scripting/functions", 15400),
     ("scripting/handles", 2000),
     ("scripting/host", 700),
     ("scripting/lua", 4700),

@@ -26,12 +26,19 @@ pub enum Permission {
     Read,
     /// Connections to hosts whose certificates are not checked.
     Insecure,
+    /// Keeping what `http` receives in files.
+    Scratch,
 }
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Permission; 4] =
-        [Permission::Net, Permission::Env, Permission::Read, Permission::Insecure];
+    pub const ALL: [Permission; 5] = [
+        Permission::Net,
+        Permission::Env,
+        Permission::Read,
+        Permission::Insecure,
+        Permission::Scratch,
+    ];
 
     /// Returns the option that grants it, without dashes; also the key in `kopf.yaml`.
     pub fn option(self) -> &'static str {
@@ -40,6 +47,7 @@ impl Permission {
             Permission::Env => "allow-env",
             Permission::Read => "allow-read",
             Permission::Insecure => "allow-insecure",
+            Permission::Scratch => "allow-scratch",
         }
     }
 
@@ -53,6 +61,7 @@ impl Permission {
                 "the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*"
             }
             Permission::Read => "a file or a directory, such as /etc/myapp",
+            Permission::Scratch => "a directory, such as /tmp",
         }
     }
 }
@@ -64,6 +73,7 @@ pub struct Access {
     env: Vec<VariableRule>,
     read: Vec<PathRule>,
     insecure: Vec<HostRule>,
+    scratch: Vec<PathRule>,
 }
 
 impl Access {
@@ -78,6 +88,7 @@ impl Access {
             Permission::Env => self.env.push(VariableRule::parse(text)?),
             Permission::Read => self.read.push(PathRule::new(text, base)),
             Permission::Insecure => self.insecure.push(HostRule::parse(text)?),
+            Permission::Scratch => self.scratch.push(PathRule::new(text, base)),
         }
         Ok(())
     }
@@ -112,6 +123,11 @@ impl Access {
         self.read.iter().map(PathRule::path)
     }
 
+    /// Returns the directory for scratch files, if one is granted: the first one.
+    pub fn scratch(&self) -> Option<&Path> {
+        self.scratch.first().map(PathRule::path)
+    }
+
     /// Returns the grants in the form of the option.
     pub fn granted(&self, what: Permission) -> Vec<String> {
         match what {
@@ -119,6 +135,7 @@ impl Access {
             Permission::Env => self.env.iter().map(ToString::to_string).collect(),
             Permission::Read => self.read.iter().map(ToString::to_string).collect(),
             Permission::Insecure => self.insecure.iter().map(ToString::to_string).collect(),
+            Permission::Scratch => self.scratch.iter().map(ToString::to_string).collect(),
         }
     }
 
@@ -132,6 +149,8 @@ impl Access {
         self.env.extend_from_slice(&other.env);
         self.read.extend_from_slice(&other.read);
         self.insecure.extend_from_slice(&other.insecure);
+        // What is granted to a script comes first: it is the directory that it uses.
+        self.scratch.splice(..0, other.scratch.iter().cloned());
     }
 }
 
@@ -202,6 +221,11 @@ impl Denied {
         &self.wanted
     }
 
+    /// Denies scratch files; this directory would be one for them.
+    pub fn scratch(directory: &Path) -> Self {
+        Denied { wanted: directory.display().to_string(), permission: Permission::Scratch }
+    }
+
     /// Denies a file or directory.
     pub fn read(path: &Path) -> Self {
         Denied { wanted: path.display().to_string(), permission: Permission::Read }
@@ -217,6 +241,7 @@ impl fmt::Display for Denied {
             Permission::Env => "the variable",
             Permission::Read => "reading",
             Permission::Insecure => "`insecure` for the connection to",
+            Permission::Scratch => "writing scratch files to",
         };
         let option = permission.option();
         write!(

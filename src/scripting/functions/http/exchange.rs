@@ -26,6 +26,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
+    content::{Content, Sent},
     faked,
     heads::{headers, is_json},
     reach::{Reach, check_host, check_insecure},
@@ -37,9 +38,10 @@ use super::{
 use crate::logic::access::grants::Access;
 use crate::ports::BoxFuture;
 use crate::scripting::functions::{
-    Call,
+    Call, Surroundings,
     call::aside,
     outcome::{Datum, Failure, Outcome},
+    scratch::{self, Draft},
     tree,
 };
 
@@ -51,8 +53,8 @@ const HEADERS_MAX: usize = 100;
 const IDLE_MAX: usize = 4;
 
 /// Of a server, or of a test.
-type Content = Either<Incoming, Full<Bytes>>;
-type Channel = Client<HttpsConnector<Reach>, Full<Bytes>>;
+type Received = Either<Incoming, Full<Bytes>>;
+type Channel = Client<HttpsConnector<Reach>, Sent>;
 
 /// What one script has for its requests; made with the first one.
 #[derive(Default)]
@@ -130,7 +132,12 @@ async fn exchange(call: &Call, mut request: Request, unsent: &AtomicBool) -> Out
     loop {
         let answer = once((call, &channel), &request, unsent).await?;
         let Some(next) = target(&answer, &request.url)?.filter(|_| left > 0) else {
-            return read(answer, &request).await;
+            return match &request.to {
+                Some(to) if answer.status().is_success() => {
+                    receive(call, answer, (&request, to)).await
+                }
+                Some(_) | None => read(answer, &request).await,
+            };
         };
         left -= 1;
         check(&surroundings.access, &next, is_insecure)
@@ -154,7 +161,7 @@ async fn once(
     (call, channel): (&Call, &Channel),
     request: &Request,
     unsent: &AtomicBool,
-) -> Result<Response<Content>, Failure> {
+) -> Result<Response<Received>, Failure> {
     if let Some(fakes) = &call.surroundings.fakes {
         let answer =
             faked::respond(fakes, (&request.method, &request.url), told(call, request)?).await;
@@ -164,7 +171,7 @@ async fn once(
         return answer.map(|it| it.map(Either::Right));
     }
     let Request { method, url, headers, body, .. } = request;
-    let mut built = http::Request::new(Full::new(body.clone()));
+    let mut built = http::Request::new(body.sent());
     *built.method_mut() = method.clone();
     *built.uri_mut() = url.as_str().parse().map_err(|it| Failure::Plain(format!("{url}: {it}")))?;
     *built.headers_mut() = headers.clone();
@@ -176,7 +183,7 @@ async fn once(
 }
 
 /// Where an answer sends us.
-fn target(answer: &Response<Content>, from: &Url) -> Result<Option<Url>, Failure> {
+fn target(answer: &Response<Received>, from: &Url) -> Result<Option<Url>, Failure> {
     let leads = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = answer.headers().get(LOCATION).filter(|_| leads) else { return Ok(None) };
     let wrong =
@@ -203,34 +210,66 @@ fn redirect(request: &mut Request, status: StatusCode, next: Url) {
             && matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND));
     if becomes_get && !asks {
         request.method = Method::GET;
-        request.body = Bytes::new();
+        request.body = Content::Bytes(Bytes::new());
         request.headers.remove(CONTENT_TYPE);
         request.headers.remove(CONTENT_ENCODING);
     }
     request.url = next;
 }
 
-async fn read(answer: Response<Content>, request: &Request) -> Outcome {
-    let (head, body) = answer.into_parts();
-    let body = Limited::new(body, request.size).collect().await.map_err(|it| {
-        let url = &request.url;
-        if it.is::<http_body_util::LengthLimitError>() {
-            let size = request.size;
-            let told = "the option `size` allows more";
-            return format!("{url}: the response is larger than {size} bytes; {told}").into();
-        }
-        failed(url, &*it)
-    })?;
-    let (body, url) = (body.to_bytes(), String::from(request.url.clone()));
-    aside(body.len(), move || Ok(told_answer(&head, &body, url))).await?
+/// What is wrong with the body of an answer.
+fn unread(request: &Request, problem: &(dyn std::error::Error + Send + Sync + 'static)) -> Failure {
+    let (url, size) = (&request.url, request.size);
+    if problem.is::<http_body_util::LengthLimitError>() {
+        let told = "the option `size` allows more";
+        return format!("{url}: the response is larger than {size} bytes; {told}").into();
+    }
+    failed(url, problem)
 }
 
-fn told_answer(head: &Parts, body: &[u8], url: String) -> Datum {
+/// Writes the body of an answer to a scratch file.
+async fn receive(
+    call: &Call,
+    answer: Response<Received>,
+    (request, name): (&Request, &str),
+) -> Outcome {
+    let (head, body) = answer.into_parts();
+    let mut body = Limited::new(body, request.size);
+    let Surroundings { access, limits, scratch, .. } = &*call.surroundings;
+    let directory = scratch::directory(access)?.to_owned();
+    let mut draft = Draft::new(scratch, directory, limits.scratch_size).await?;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|it| unread(request, &*it))?;
+        if let Ok(bytes) = frame.into_data() {
+            draft = draft.write(bytes).await?;
+        }
+    }
+    let size = draft.finish(scratch, call.present.as_ref(), name)?;
+    let mut fields = about(&head, &request.url);
+    fields.insert("size".into(), size.into());
+    Ok(Value::Object(fields).into())
+}
+
+async fn read(answer: Response<Received>, request: &Request) -> Outcome {
+    let (head, body) = answer.into_parts();
+    let body = Limited::new(body, request.size).collect().await;
+    let body = body.map_err(|it| unread(request, &*it))?;
+    let (body, url) = (body.to_bytes(), request.url.clone());
+    aside(body.len(), move || Ok(told_answer(&head, &body, &url))).await?
+}
+
+/// What is told of every answer.
+fn about(head: &Parts, url: &Url) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("status".into(), head.status.as_u16().into());
     fields.insert("ok".into(), head.status.is_success().into());
-    fields.insert("url".into(), url.into());
+    fields.insert("url".into(), url.as_str().into());
     fields.insert("headers".into(), headers(&head.headers));
+    fields
+}
+
+fn told_answer(head: &Parts, body: &[u8], url: &Url) -> Datum {
+    let mut fields = about(head, url);
     match std::str::from_utf8(body) {
         Ok(text) => {
             if is_json(&head.headers)

@@ -3,6 +3,7 @@
 //! Who may be reached is asked three times: for the host of the URL, for that of each redirection, and for the address that
 //! is connected to (`reach.rs`). `request.rs` reads the arguments, `exchange.rs` sends and follows.
 
+mod content;
 mod exchange;
 mod faked;
 mod heads;
@@ -81,6 +82,16 @@ const OPTIONS: &[Parameter] = &[
         Type::Map,
         "Files to send as multipart/form-data, with the fields of `form`: for each field a string, or `{content, name, type}`, or `content_base64` for bytes.",
     ),
+    optional(
+        "from",
+        Type::Name,
+        "The scratch file to send, which a response with `to` has made in the same call of a handler.",
+    ),
+    optional(
+        "to",
+        Type::Name,
+        "A name for a scratch file: the body of a response with a status from 200 to 299 is written there, not returned, and `size` is its size in bytes. It is for `from` in the same call of a handler, and is deleted when that ends; needs `--allow-scratch=DIRECTORY`. All such files of a script have up to settings.sandbox.scratch_size.",
+    ),
     optional("auth", Type::Map, "Basic authentication: `{user, password}`."),
     optional(
         "retries",
@@ -102,7 +113,7 @@ const OPTIONS: &[Parameter] = &[
     optional(
         "size",
         Type::Integer,
-        "Maximum size of the response in bytes; default: 1 MiB, at most settings.sandbox.string_size.",
+        "Maximum size of the response in bytes; default: 1 MiB, at most settings.sandbox.string_size. With `to`, default and maximum are settings.sandbox.scratch_size.",
     ),
     optional(
         "ca",

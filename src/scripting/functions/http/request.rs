@@ -15,13 +15,14 @@ use http::{
 use serde_json::{Map, Value, json};
 
 use super::{
+    content::Content,
     heads::{headers, is_json},
     parts,
     retries::Retries,
     trust::Trust,
 };
 use crate::scripting::{
-    functions::{Call, outcome::Failure, tree, url},
+    functions::{Call, outcome::Failure, scratch, tree, url},
     values::text::shown,
 };
 
@@ -39,7 +40,9 @@ pub(super) struct Request {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+    pub(super) body: Content,
+    /// The scratch file for the body of the answer.
+    pub(super) to: Option<String>,
     pub(super) timeout: Duration,
     pub(super) redirects: usize,
     pub(super) size: usize,
@@ -67,15 +70,24 @@ impl Request {
         let body = body(call, &mut headers)?;
         add_headers(call, &mut headers)?;
         authenticate(call, &mut headers)?;
-        let size_max = call.surroundings.limits.string_size;
+        let to = call.some_text("to").map(str::to_owned);
+        let limits = &call.surroundings.limits;
+        let (size, size_max) = match &to {
+            Some(_) => (limits.scratch_size, limits.scratch_size),
+            None => (SIZE, limits.string_size),
+        };
+        if to.is_some() {
+            scratch::directory(&call.surroundings.access)?;
+        }
         Ok(Request {
             method: checked_method(method)?,
             url,
             headers,
             body,
+            to,
             timeout: call.duration("timeout").unwrap_or(TIMEOUT),
             redirects: call.count("redirects", REDIRECTS.0)?.min(REDIRECTS.1),
-            size: call.count("size", SIZE)?.min(size_max),
+            size: call.count("size", size)?.min(size_max),
             retries: Retries::of(call.map("retries"))?,
         })
     }
@@ -130,38 +142,45 @@ fn authenticate(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
 }
 
 /// One of the ways to send something.
-fn body(call: &Call, headers: &mut HeaderMap) -> Result<Bytes, Failure> {
-    let ways = ["json", "files", "form", "body", "body_base64"];
+fn body(call: &Call, headers: &mut HeaderMap) -> Result<Content, Failure> {
+    let ways = ["json", "files", "form", "body", "body_base64", "from"];
     let ways: Vec<_> = ways.into_iter().filter(|it| call.has(it)).collect();
     if ways == ["files", "form"] || ways == ["files"] {
         let fields = (call.map("form"), call.map("files"));
-        return parts::body(fields, headers, call.surroundings.limits.string_size);
+        let size_max = call.surroundings.limits.string_size;
+        return parts::body(fields, headers, size_max).map(Content::Bytes);
     }
     if let [one, other, ..] = ways.as_slice() {
         return Err(format!("`{one}` and `{other}`: a request has one body").into());
     }
     let mut kind =
         |text: &'static str| drop(headers.insert(CONTENT_TYPE, HeaderValue::from_static(text)));
-    match ways.first().copied() {
-        None => Ok(Bytes::new()),
+    let bytes: Bytes = match ways.first().copied() {
+        None => Bytes::new(),
         Some("json") => {
             kind("application/json");
-            Ok(call.value("json").to_string().into())
+            call.value("json").to_string().into()
         }
         Some("form") => {
             kind("application/x-www-form-urlencoded");
-            Ok(url::query("form", call.value("form"))?.into())
+            url::query("form", call.value("form"))?.into()
         }
         Some("body") => {
             kind("text/plain; charset=utf-8");
-            Ok(call.text("body").to_owned().into())
+            call.text("body").to_owned().into()
+        }
+        Some("from") => {
+            kind("application/octet-stream");
+            let file = call.surroundings.scratch.get(call.present.as_ref(), call.text("from"))?;
+            return Ok(Content::File(file));
         }
         Some(_) => {
             kind("application/octet-stream");
             let bytes = STANDARD.decode(call.text("body_base64"));
-            Ok(bytes.map_err(|it| format!("`body_base64`: no Base64: {it}"))?.into())
+            bytes.map_err(|it| format!("`body_base64`: no Base64: {it}"))?.into()
         }
-    }
+    };
+    Ok(Content::Bytes(bytes))
 }
 
 fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
@@ -227,7 +246,8 @@ pub(super) fn told(call: &Call, request: &Request) -> Result<Value, Failure> {
         files.iter_mut().for_each(|(field, it)| complete(field, it));
         return Ok(fields.into());
     }
-    match std::str::from_utf8(&request.body) {
+    let body = request.body.bytes(call.surroundings.limits.string_size)?;
+    match std::str::from_utf8(&body) {
         Ok(text) => {
             if is_json(&request.headers)
                 && let Ok(value) = tree::json(text)
@@ -236,7 +256,7 @@ pub(super) fn told(call: &Call, request: &Request) -> Result<Value, Failure> {
             }
             fields.insert("body".into(), text.into());
         }
-        Err(_) => drop(fields.insert("body_base64".into(), STANDARD.encode(&request.body).into())),
+        Err(_) => drop(fields.insert("body_base64".into(), STANDARD.encode(&body).into())),
     }
     Ok(fields.into())
 }

@@ -1,5 +1,6 @@
 //! Requests to a server on this machine, from both languages.
 
+mod scratch;
 mod secure;
 
 use std::{
@@ -25,6 +26,7 @@ use crate::logic::{
 use crate::scripting::{
     LoadError, Placement, Source, Terms, functions::script_tests::checks, lua, rhai,
 };
+use crate::settings::Sandbox;
 
 /// Answers each request by its path, for as long as the test runs; over TLS if that is given.
 fn serve(tls: Option<Arc<ServerConfig>>) -> u16 {
@@ -139,6 +141,13 @@ fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
         "/binary" => made("200 OK", "", &[255, 254]),
         "/large" => made("200 OK", "", &[b'x'; 2000]),
         "/found" => redirect("302 Found", "/echo"),
+        "/bulk" => made("200 OK", "", &vec![b'x'; 3 << 20]),
+        "/length" => {
+            let kind = head.lines().find_map(|it| it.strip_prefix("content-type: "));
+            let told = json!({ "length": body.len(), "kind": kind });
+            made("200 OK", "content-type: application/json\r\n", told.to_string().as_bytes())
+        }
+        "/moved" if path.ends_with("?to=/length") => redirect("307 Temporary Redirect", "/length"),
         "/moved" => redirect("307 Temporary Redirect", "/echo"),
         "/loop" => redirect("302 Found", "/loop"),
         "/other" => redirect("302 Found", &format!("{own}/echo")),
@@ -171,17 +180,23 @@ const PACKED: &[u8] =
     &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xcb, 0xc8, 4, 0, 0xac, 0x2a, 0x93, 0xd8, 2, 0, 0, 0];
 
 /// Runs the top level of a script on the real clock: the server is outside of any other.
-fn run(name: &str, text: &str, granted: &[String]) -> Result<(), LoadError> {
+fn run(
+    name: &str,
+    text: &str,
+    (granted, scratch_size): (&[String], usize),
+) -> Result<(), LoadError> {
     let mut all = Access::default();
     for rule in granted {
-        let (what, rule) = match rule.strip_prefix("insecure ") {
-            Some(rule) => (Permission::Insecure, rule),
+        let (what, rule) = match rule.split_once(' ') {
+            Some(("insecure", rule)) => (Permission::Insecure, rule),
+            Some((_, rule)) => (Permission::Scratch, rule),
             None => (Permission::Net, rule.as_str()),
         };
         all.allow(what, rule, Path::new("/")).expect("a rule");
     }
     let grants = Arc::new(Grants { all, scripts: Vec::new() });
-    let terms = Terms { grants, ..Placement::CurrentRuntime.into() };
+    let mut terms = Terms { grants, ..Placement::CurrentRuntime.into() };
+    terms.limits.scratch_size = scratch_size;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let load = if name == "t.lua" { lua::load } else { rhai::load };
@@ -202,10 +217,23 @@ fn call(method: &str, url: &str, options: &Value) -> String {
 
 /// Runs calls in both languages, with this port in the place of `PORT`.
 fn check(granted: &[&str], calls: &[(String, Expected<'_>)]) {
-    check_at(serve(None), granted, calls);
+    check_with(granted, calls, Sandbox::default().scratch_size);
+}
+
+/// The same, with this limit of scratch files.
+fn check_with(granted: &[&str], calls: &[(String, Expected<'_>)], scratch_size: usize) {
+    check_against((serve(None), scratch_size), granted, calls);
 }
 
 fn check_at(port: u16, granted: &[&str], calls: &[(String, Expected<'_>)]) {
+    check_against((port, Sandbox::default().scratch_size), granted, calls);
+}
+
+fn check_against(
+    (port, scratch_size): (u16, usize),
+    granted: &[&str],
+    calls: &[(String, Expected<'_>)],
+) {
     let port = port.to_string();
     let granted: Vec<_> = granted.iter().map(|it| it.replace("PORT", &port)).collect();
     let (mut lua, mut rhai) = (LUA.to_owned(), RHAI.to_owned());
@@ -232,7 +260,7 @@ fn check_at(port: u16, granted: &[&str], calls: &[(String, Expected<'_>)]) {
     }
     for (name, text) in [("t.lua", lua), ("t.rhai", rhai)] {
         let text = text.replace("PORT", &port);
-        if let Err(problem) = run(name, &text, &granted) {
+        if let Err(problem) = run(name, &text, (&granted, scratch_size)) {
             panic!("{problem}");
         }
     }

@@ -1,0 +1,254 @@
+//! Scratch files: what is too large for the memory of a script, on its way from one server to another.
+//!
+//! Scripts know them by names of their own, for one call. In the file system they have none: however a call or the process
+//! ends, the system frees them.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Write as _},
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::outcome::Failure;
+use crate::call::Invocation;
+use crate::logic::access::grants::{Access, Denied};
+use crate::scripting::values::text::did_you_mean;
+
+/// Files of one script at once: each is an open file of the process.
+const FILES_MAX: usize = 64;
+/// Bytes that are read at once.
+const PIECE: usize = 64 * 1024;
+
+/// The scratch files of one script.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    used: Arc<AtomicU64>,
+    calls: Mutex<BTreeMap<usize, Files>>,
+}
+
+/// The files of one call.
+#[derive(Debug)]
+struct Files {
+    /// `None` for a call that is about nothing, such as the top level.
+    call: Option<Weak<Invocation>>,
+    by_name: BTreeMap<String, Arc<ScratchFile>>,
+}
+
+/// A file that is complete.
+#[derive(Debug)]
+pub(super) struct ScratchFile {
+    file: File,
+    size: u64,
+    _share: Share,
+}
+
+/// A file that is being written.
+pub(super) struct Draft {
+    file: File,
+    share: Share,
+    limit: u64,
+    directory: PathBuf,
+}
+
+/// What a file takes of what its script may have.
+#[derive(Debug)]
+struct Share {
+    used: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Scratch {
+    /// Returns the file that the call has by this name.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(super) fn get(
+        &self,
+        present: Option<&Arc<Invocation>>,
+        name: &str,
+    ) -> Result<Arc<ScratchFile>, Failure> {
+        let calls = self.calls.lock();
+        let files = calls.get(&id(present));
+        if let Some(file) = files.and_then(|it| it.by_name.get(name)) {
+            return Ok(Arc::clone(file));
+        }
+        let known: Vec<_> =
+            files.into_iter().flat_map(|it| it.by_name.keys().map(String::as_str)).collect();
+        let near = did_you_mean(name, known.iter().copied(), "");
+        let name = serde_json::Value::from(name);
+        let told = "a response with the option `to` makes one, for the same call of a handler";
+        Err(format!("`from`: there is no scratch file {name}{near}; {told}").into())
+    }
+
+    /// Gives the call a file by this name, in the place of the one that it may have.
+    fn keep(
+        &self,
+        present: Option<&Arc<Invocation>>,
+        name: &str,
+        file: ScratchFile,
+    ) -> Result<(), Failure> {
+        let mut calls = self.calls.lock();
+        // A call that was abandoned may have been given one afterwards.
+        calls.retain(|_, it| it.call.as_ref().is_none_or(|it| it.strong_count() > 0));
+        let count: usize = calls.values().map(|it| it.by_name.len()).sum();
+        let files = calls.entry(id(present)).or_insert_with(|| Files {
+            call: present.map(Arc::downgrade),
+            by_name: BTreeMap::new(),
+        });
+        if count >= FILES_MAX && !files.by_name.contains_key(name) {
+            return Err(format!("`to`: the script has {FILES_MAX} scratch files already").into());
+        }
+        files.by_name.insert(name.to_owned(), Arc::new(file));
+        Ok(())
+    }
+
+    /// Frees the files of a call that has ended.
+    pub(crate) fn free(&self, present: Option<&Arc<Invocation>>) {
+        let freed = self.calls.lock().remove(&id(present));
+        drop(freed);
+    }
+}
+
+/// Identifies a call among all that run.
+fn id(present: Option<&Arc<Invocation>>) -> usize {
+    present.map_or(0, |it| Arc::as_ptr(it).addr())
+}
+
+/// Returns the directory for the scratch files of a script.
+///
+/// # Errors
+/// None is granted.
+pub(super) fn directory(access: &Access) -> Result<&Path, Failure> {
+    access.scratch().ok_or_else(|| Denied::scratch(&std::env::temp_dir()).to_string().into())
+}
+
+impl Draft {
+    /// Begins a file in this directory. All files of the script have up to so many bytes.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) async fn new(
+        scratch: &Scratch,
+        directory: PathBuf,
+        size_max: usize,
+    ) -> Result<Self, Failure> {
+        let share = Share { used: Arc::clone(&scratch.used), bytes: 0 };
+        let limit = u64::try_from(size_max).unwrap_or(u64::MAX);
+        elsewhere(move || match tempfile::tempfile_in(&directory) {
+            Ok(file) => Ok(Draft { file, share, limit, directory }),
+            Err(error) => Err(told(&directory, &error)),
+        })
+        .await
+    }
+
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// The scratch files of the script would be too large, or the disk is full.
+    pub(super) async fn write(mut self, bytes: Bytes) -> Result<Self, Failure> {
+        self.share.grow(bytes.len(), self.limit)?;
+        elsewhere(move || match self.file.write_all(&bytes) {
+            Ok(()) => Ok(self),
+            Err(error) => Err(told(&self.directory, &error)),
+        })
+        .await
+    }
+
+    /// Ends the file, and gives it to the call. Returns its size in bytes.
+    ///
+    /// # Errors
+    /// The script has too many files.
+    pub(super) fn finish(
+        self,
+        scratch: &Scratch,
+        present: Option<&Arc<Invocation>>,
+        name: &str,
+    ) -> Result<u64, Failure> {
+        let Draft { file, share, .. } = self;
+        let size = share.bytes;
+        let file = ScratchFile { file, size, _share: share };
+        scratch.keep(present, name, file)?;
+        Ok(size)
+    }
+}
+
+/// What the system says of a directory.
+fn told(directory: &Path, error: &io::Error) -> Failure {
+    format!("`to`: no scratch file in {}: {error}", directory.display()).into()
+}
+
+/// Works on a file. Disks may be slow.
+async fn elsewhere<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|it| Err(Failure::Plain(it.to_string())))
+}
+
+impl Share {
+    fn grow(&mut self, bytes: usize, limit: u64) -> Result<(), Failure> {
+        let more = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let fits = |used: u64| used.checked_add(more).filter(|it| *it <= limit);
+        if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+            let limit = crate::logic::text::size::shown(usize::try_from(limit).unwrap_or_default());
+            return Err(format!(
+                "`to`: the scratch files of the script would be larger than {limit} (settings.sandbox.scratch_size)"
+            )
+            .into());
+        }
+        self.bytes += more;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl ScratchFile {
+    /// Returns its size in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the next bytes from this offset; none at the end. Several may read at once.
+    ///
+    /// # Errors
+    /// The system cannot read it.
+    pub(super) fn read_at(&self, offset: u64) -> io::Result<Bytes> {
+        let mut piece = vec![0; PIECE];
+        let read = self.file.read_at(&mut piece, offset)?;
+        piece.truncate(read);
+        Ok(piece.into())
+    }
+
+    /// Returns all bytes.
+    ///
+    /// # Errors
+    /// There are more than this, or the system cannot read it.
+    pub(super) fn read(&self, bytes_max: usize) -> Result<Bytes, Failure> {
+        if usize::try_from(self.size).is_ok_and(|it| it > bytes_max) {
+            return Err(format!("`from`: {} bytes are too many for a fake", self.size).into());
+        }
+        let mut bytes = Vec::new();
+        loop {
+            let offset = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            let piece = self.read_at(offset).map_err(|it| Failure::Plain(it.to_string()))?;
+            if piece.is_empty() {
+                return Ok(bytes.into());
+            }
+            bytes.extend_from_slice(&piece);
+        }
+    }
+}
