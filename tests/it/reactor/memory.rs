@@ -60,11 +60,8 @@ fn handler(kind: Kind, scripts: &NativeScripts) -> Handler {
     };
     let interval = ("interval".to_owned(), Argument::Value(600.into()));
     let owns = ("owns".to_owned(), Argument::Value("configmaps".into()));
-    let options = match kind {
-        Kind::Timer => vec![interval],
-        Kind::Reconcile => vec![owns],
-        _ => Vec::new(),
-    };
+    let timer = (kind == Kind::Timer).then_some(interval);
+    let options = timer.into_iter().chain((kind == Kind::Reconcile).then_some(owns)).collect();
     declared(kind, vec![Argument::Value("kopfexamples".into())], options, function)
 }
 
