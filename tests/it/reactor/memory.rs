@@ -103,7 +103,7 @@ async fn a_parent_and_its_child_take_little() {
 async fn a_parent_that_waits_for_its_turn_takes_little() {
     let none = waiting(0).await;
     let each = (waiting(OBJECTS).await - none) / OBJECTS;
-    // After the start, all parents wait at once. The future of a call has 5,200 bytes, and a parsed object takes 2,000.
+    // After the start, all parents wait at once. The future of a call alone has 5,200 bytes; the one that waits has 500.
     assert!(each <= 3_000, "a parent that waits: {each} bytes");
 }
 
