@@ -28,6 +28,7 @@ mod discovery;
 mod exec;
 mod failure;
 mod fence;
+mod kubeconfig;
 mod limits;
 mod lines;
 mod login;

@@ -15,6 +15,7 @@ use kube::{
 };
 
 use super::{
+    kubeconfig,
     reason::one_line,
     refusal::{REASON_CHARS, refuse},
     service_account::{self, TOKEN},
@@ -58,14 +59,14 @@ impl ConfigOverrides {
         let (Method::Kubeconfig, _) = first(self) else { return None };
         // The current context is that of the first file that has one. An invalid file is reported by the login.
         let files = self.files();
-        files.iter().find_map(|it| Kubeconfig::read_from(it).ok()?.current_context)
+        files.iter().find_map(|it| kubeconfig::read(it).ok()?.current_context)
     }
 
     /// Returns the context that is used and its files, if several files of `KUBECONFIG` define it: the first one would be used.
     pub fn ambiguous_context(&self) -> Option<(String, Vec<PathBuf>)> {
         let name = self.context_name()?;
         let defines = |it: &PathBuf| {
-            Kubeconfig::read_from(it).is_ok_and(|it| it.contexts.iter().any(|it| it.name == name))
+            kubeconfig::read(it).is_ok_and(|it| it.contexts.iter().any(|it| it.name == name))
         };
         let mut files: Vec<_> = self.files().into_iter().filter(defines).collect();
         files.dedup();
@@ -106,7 +107,7 @@ pub(super) async fn kubeconfig(
     let files = overrides.files();
     let mut kubeconfig = Kubeconfig::default();
     for file in &files {
-        let next = Kubeconfig::read_from(file).map_err(|error| {
+        let next = kubeconfig::read(file).map_err(|error| {
             if is_absent(&error) { absent(file, overrides) } else { broken(&error, Some(file)) }
         })?;
         kubeconfig = kubeconfig.merge(next).map_err(|error| broken(&error, Some(file)))?;

@@ -17,7 +17,9 @@ use crate::logic::{
 use crate::ports::{ApiError, Cluster, Demand, ErrorClass, GroupFilter, Verb};
 
 /// The field manager. Scripts apply as others, so both can apply the same objects.
-const MANAGER: &str = "kopf-deploy";
+pub(super) const MANAGER: &str = "kopf-deploy";
+/// Objects of one response to a list: more would exceed what is read of a response, in a large cluster.
+const PAGE: &str = "500";
 
 /// A cluster with its resources.
 pub(super) struct Api {
@@ -48,6 +50,10 @@ impl Location {
         let kind = self.resource.kind.to_lowercase();
         let namespace = self.namespace.as_deref().map(|it| format!(" -n {it}")).unwrap_or_default();
         format!("{kind}/{}{namespace}", self.name)
+    }
+
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
     }
 }
 
@@ -150,18 +156,63 @@ impl Api {
             "apiVersion": api_version, "kind": kind, "metadata": { "namespace": namespace },
         });
         let all = self.place(&example)?;
-        let query = vec![("labelSelector", labels.to_owned())];
-        let mut list = match self.ask(&all, Verb::List, query, None).await {
-            Ok(list) => list,
-            Err(error) => return Err(failed(&all, error)),
-        };
-        let items = list.get_mut("items").and_then(Value::as_array_mut);
-        let items = items.map(std::mem::take).unwrap_or_default().into_iter();
-        let place = |it: &Value| {
-            let name = it.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            Location { name: name.to_owned(), ..all.clone() }
-        };
-        Ok(items.map(|it| (place(&it), it)).collect())
+        let labels = [("labelSelector", labels.to_owned())];
+        self.pages(&all, &labels).await.map_err(|it| failed(&all, it))
+    }
+
+    /// Lists all objects of a kind in the cluster; `None` if that is not permitted.
+    pub(super) async fn list_everywhere(
+        &self,
+        (api_version, kind): (&str, &str),
+    ) -> Result<Option<Vec<(Location, Value)>>, Report> {
+        let example = self.place(&json!({ "apiVersion": api_version, "kind": kind }))?;
+        let all = Location { namespace: None, ..example };
+        match self.pages(&all, &[]).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.class == ErrorClass::Denied => Ok(None),
+            Err(error) => Err(failed(&all, error)),
+        }
+    }
+
+    /// Returns an object with `metadata.managedFields`, which [`Api::get`] drops; `None` if it does not exist.
+    pub(super) async fn get_with_managers(
+        &self,
+        place: &Location,
+    ) -> Result<Option<Value>, Report> {
+        let named = [("fieldSelector", format!("metadata.name={}", place.name))];
+        let mut found = self.pages(place, &named).await.map_err(|it| failed(place, it))?;
+        Ok(found.pop().map(|(_, body)| body))
+    }
+
+    async fn pages(
+        &self,
+        all: &Location,
+        labels: &[(&'static str, String)],
+    ) -> Result<Vec<(Location, Value)>, ApiError> {
+        let mut found = Vec::new();
+        let mut next = String::new();
+        loop {
+            let mut query = labels.to_vec();
+            query.push(("limit", PAGE.to_owned()));
+            if !next.is_empty() {
+                query.push(("continue", next.clone()));
+            }
+            let mut list = self.ask(all, Verb::List, query, None).await?;
+            let items = list.get_mut("items").and_then(Value::as_array_mut);
+            for item in items.map(std::mem::take).unwrap_or_default() {
+                let text = |path: &str| item.pointer(path).and_then(Value::as_str);
+                let place = Location {
+                    resource: Arc::clone(&all.resource),
+                    namespace: text("/metadata/namespace").map(str::to_owned),
+                    name: text("/metadata/name").unwrap_or_default().to_owned(),
+                };
+                found.push((place, item));
+            }
+            match list.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(more) if !more.is_empty() => more.clone_into(&mut next),
+                Some(_) | None => return Ok(found),
+            }
+        }
     }
 
     async fn ask(

@@ -1,10 +1,11 @@
 //! `kopf deploy` and `kopf undeploy`: an operator in a cluster, from its scripts.
 //!
 //! What is applied comes from `manifests/`. `api.rs` sends the requests, `rollout.rs` waits for pods, `release.rs` knows the objects
-//! that an operator holds when it goes away.
+//! that an operator holds when it goes away, `former_roles.rs` the roles of earlier runs.
 
 mod api;
 pub mod args;
+mod former_roles;
 mod release;
 mod rollout;
 
@@ -15,13 +16,14 @@ use serde_json::Value;
 use self::{
     api::{Api, Change, Location},
     args::{DeployArgs, RolloutArgs, UndeployArgs},
+    former_roles::former_roles,
     release::Held,
     rollout::Rollout,
 };
 use crate::cli::{
     manifests::Operator,
     objects::session::connected,
-    rbac::{self, print},
+    rbac::{self, Account, print},
     report::{Exit, Report},
     shared_args::{ContentArgs, InstallArgs},
 };
@@ -134,7 +136,7 @@ impl<'a> Installation<'a> {
         Ok(left.len())
     }
 
-    /// Returns the objects with the labels of the operator that are not in its manifests.
+    /// Returns the objects with the labels of the operator, and roles of earlier runs, that are not in its manifests.
     async fn left_over(&self) -> Result<Vec<Location>, Report> {
         let mut left = Vec::new();
         for kind in VARYING {
@@ -144,6 +146,8 @@ impl<'a> Installation<'a> {
                 places.filter(|it| !self.objects.iter().any(|(own, _)| own.shown() == it.shown())),
             );
         }
+        let account = Account { name: &self.operator.name, namespace: self.namespace };
+        left.extend(former_roles(&self.api, &account, &self.objects).await?);
         Ok(left)
     }
 

@@ -247,3 +247,101 @@ async fn operators_of_one_name_in_two_namespaces_have_rights_of_their_own() {
     }
     drop(fs::remove_dir_all(&directory));
 }
+
+/// Creates a service account that may deploy operators, and may not list the bindings of the cluster.
+async fn create_deployer(namespace: &Namespace) {
+    let rule = |group: &str, resources: Value, verbs: Value| json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "deploy-limited" },
+        "rules": [
+            rule("apiextensions.k8s.io", json!(["customresourcedefinitions"]), json!(["get", "create", "patch"])),
+            rule("", json!(["namespaces"]), json!(["get", "create", "patch"])),
+            rule("rbac.authorization.k8s.io", json!(["clusterroles"]), json!(["get", "create", "patch", "escalate", "bind"])),
+            rule("rbac.authorization.k8s.io", json!(["clusterrolebindings"]), json!(["get", "create", "patch"])),
+        ],
+    });
+    namespace.try_kubectl(&["create", "-f", "-"], &role.to_string()).await.expect("a role");
+    let deployer = format!("--serviceaccount={}:deployer", namespace.name);
+    namespace.kubectl(&["create", "serviceaccount", "deployer"]).await;
+    for (kind, role) in [("clusterrolebinding", "deploy-limited"), ("rolebinding", "cluster-admin")]
+    {
+        let role = format!("--clusterrole={role}");
+        namespace.kubectl(&["create", kind, "deploy-limited", &role, &deployer]).await;
+    }
+}
+
+#[tokio::test]
+async fn roles_of_an_earlier_deployment_are_deleted() {
+    let Some(namespace) = Namespace::for_test("deploy-renamed").await else { return };
+    let directory = new_operator("deploy-renamed");
+    let kubeconfig = namespace.kubeconfig().display().to_string();
+    let name = namespace.name.as_str();
+    let kopf = |kubeconfig: &str, more: &[&str]| {
+        let place = ["--namespace", name, "--name", name, "--kubeconfig", kubeconfig];
+        let served = ["--timeout", "0", "--serve", name];
+        run(&directory, &[&["deploy"], &place[..], &served, more].concat()).expect("a success")
+    };
+    kopf(&kubeconfig, &["--serve", "default"]);
+
+    // As an earlier version named them.
+    let args = ["manifests", "--namespace", name, "--name", name, "--image", "kopf"];
+    let manifests = run(&directory, &args).expect("manifests");
+    let old = manifests.replace(&format!("{name}.{name}"), name);
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&old).expect("YAML");
+    for document in documents {
+        if document["kind"].as_str().is_some_and(|it| it.starts_with("ClusterRole")) {
+            let apply = ["apply", "--server-side", "--field-manager", "kopf-deploy", "-f", "-"];
+            namespace.try_kubectl(&apply, &document.to_string()).await.expect("applied");
+        }
+    }
+    // Neither is the operator's: another account, another manager.
+    let other = format!("--serviceaccount=default:{name}");
+    namespace
+        .kubectl(&["create", "clusterrolebinding", "deploy-theirs", "--clusterrole=view", &other])
+        .await;
+    let same = format!("--serviceaccount={name}:{name}");
+    namespace
+        .kubectl(&["create", "rolebinding", "deploy-theirs", "--clusterrole=view", &same])
+        .await;
+
+    let former = |would: &str| {
+        [
+            format!("clusterrole/{name}"),
+            format!("role/{name}.{name} -n default"),
+            format!("clusterrolebinding/{name}"),
+            format!("rolebinding/{name}.{name} -n default"),
+        ]
+        .map(|it| format!("{it} {would}deleted\n"))
+        .concat()
+    };
+    let fewer = format!("deployment/{name} -n {name} would be configured\n");
+    assert_eq!(kopf(&kubeconfig, &["--dry-run"]), [fewer, former("would be ")].concat());
+
+    // A user who may not list the bindings of the cluster can deploy, and learns that they are kept.
+    create_deployer(&namespace).await;
+    let deployer = Account::of(&namespace, "deployer").await;
+    until("its rights are in effect", async || {
+        let mut limited = Command::new(env!("CARGO_BIN_EXE_kopf"));
+        limited.env_clear().current_dir(&directory);
+        limited.args(["deploy", "--namespace", name, "--name", name, "--timeout", "0"]);
+        limited.args(["--serve", name, "--kubeconfig"]).arg(&deployer.kubeconfig);
+        let output = limited.output().expect("the binary runs");
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let warned = String::from_utf8_lossy(&output.stderr).into_owned();
+        let warning = "warning: roles of earlier deployments are kept, if there are any: not permitted to list all objects of kind ClusterRoleBinding\n";
+        let is_it = output.status.success() && told == "No changes.\n" && warned.ends_with(warning);
+        if is_it { Ok(()) } else { Err(format!("{told}{warned}")) }
+    })
+    .await;
+
+    assert_eq!(kopf(&kubeconfig, &[]), former(""));
+    assert_eq!(kopf(&kubeconfig, &[]), "No changes.\n");
+    namespace.kubectl(&["get", "clusterrolebinding", "deploy-theirs"]).await;
+    namespace.kubectl(&["get", "rolebinding", "deploy-theirs"]).await;
+    for kind in ["clusterrole", "clusterrolebinding"] {
+        for left in ["deploy-theirs", "deploy-limited"] {
+            namespace.kubectl(&["delete", kind, left, "--ignore-not-found"]).await;
+        }
+    }
+    drop(fs::remove_dir_all(&directory));
+}

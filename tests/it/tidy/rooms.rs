@@ -50,8 +50,8 @@ const SLACK: usize = 200;
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 2800),
     ("checker", 6000),
-    ("cli", 13300),
-    ("cluster", 4400),
+    ("cli", 13500),
+    ("cluster", 4500),
     ("features", 100),
     ("features/admission", 1100),
     ("features/daemons", 2400),

@@ -120,6 +120,77 @@ async fn fields_of_others_are_taken_over_only_by_force() {
     assert!(forced.contains(&"deployment/hello -n ops configured".to_owned()), "{forced:?}");
 }
 
+/// Applies a role and a binding for an account, as versions did that had other names.
+async fn apply_role(desk: &Desk, manager: &str, (role, binding, account): (&str, &str, &str)) {
+    let group = "rbac.authorization.k8s.io";
+    let (above, kind, name) = match role.split_once('/') {
+        Some((namespace, name)) => (format!("namespaces/{namespace}/"), "Role", name),
+        None => (String::new(), "ClusterRole", role),
+    };
+    let (account_namespace, account) = account.split_once('/').expect("an account");
+    let rule = json!({ "apiGroups": [""], "resources": ["nodes"], "verbs": ["get"] });
+    let account =
+        json!({ "kind": "ServiceAccount", "name": account, "namespace": account_namespace });
+    let metadata = |name: &str| json!({ "name": name });
+    let role_body = json!({ "metadata": metadata(name), "rules": [rule] });
+    let role_ref = json!({ "apiGroup": group, "kind": kind, "name": name });
+    let binding_body =
+        json!({ "metadata": metadata(binding), "roleRef": role_ref, "subjects": [account] });
+    let client = client(&desk.kubeconfig()).await;
+    for (kind, name, mut body) in
+        [(kind.to_owned(), name, role_body), (format!("{kind}Binding"), binding, binding_body)]
+    {
+        body["apiVersion"] = format!("{group}/v1").into();
+        body["kind"] = kind.as_str().into();
+        let path = format!(
+            "/apis/{group}/v1/{above}{}s/{name}?fieldManager={manager}&force=true",
+            kind.to_lowercase()
+        );
+        let request = Request::patch(path).header("Content-Type", "application/apply-patch+yaml");
+        let request = request.body(body.to_string().into_bytes()).expect("a request");
+        client.request::<Value>(request).await.expect("applied");
+    }
+}
+
+#[tokio::test]
+async fn roles_of_an_earlier_deployment_are_deleted_and_those_of_others_kept() {
+    let (desk, _operator) = desk("deploy-renamed").await;
+    let ours = "kopf-deploy";
+    apply_role(&desk, ours, ("hello", "hello", "ops/hello")).await;
+    apply_role(&desk, ours, ("default/hello.ops", "hello.ops", "ops/hello")).await;
+    // An operator of the same name elsewhere, a binding that somebody else has made, and a role that it shares with one of ours.
+    apply_role(&desk, ours, ("hello.other", "hello.other", "other/hello")).await;
+    apply_role(&desk, "somebody", ("theirs", "theirs", "ops/hello")).await;
+    apply_role(&desk, "somebody", ("default/shared", "theirs", "ops/hello")).await;
+    apply_role(&desk, ours, ("default/shared", "shared", "ops/hello")).await;
+    let former = |would: &str| {
+        [
+            "clusterrole/hello",
+            "role/hello.ops -n default",
+            "clusterrolebinding/hello",
+            "rolebinding/hello.ops -n default",
+            "rolebinding/shared -n default",
+        ]
+        .map(|it| format!("{it} {would}deleted"))
+        .to_vec()
+    };
+    let deleted = |mut lines: Vec<String>| {
+        lines.retain(|it| it.ends_with("deleted"));
+        lines
+    };
+    let dry = fine(&desk, "deploy", "--dry-run").await;
+    assert_eq!(deleted(dry), former("would be "));
+    assert_eq!(deleted(fine(&desk, "deploy", "").await), former(""));
+    assert_eq!(fine(&desk, "deploy", "").await[0], "No changes.");
+
+    apply_role(&desk, ours, ("hello", "hello", "ops/hello")).await;
+    let gone = deleted(fine(&desk, "undeploy", "").await);
+    for line in ["clusterrole/hello deleted", "clusterrolebinding/hello deleted"] {
+        assert!(gone.iter().any(|it| it == line), "{line}: {gone:?}");
+    }
+    assert!(!gone.iter().any(|it| it.contains("theirs") || it.contains("other")), "{gone:?}");
+}
+
 #[tokio::test]
 async fn a_deletion_that_waits_for_a_handler_stops_undeploy_unless_it_is_forced() {
     let (desk, operator) = desk("undeploy-pending").await;
