@@ -95,7 +95,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/rhai", 6000),
     ("scripting/script", 2800),
     ("scripting/surface", 2900),
-    ("scripting/values", 1500),
+    ("scripting/values", 1600),
     ("settings", 800),
     ("sources", 2300),
     ("telemetry", 1900),
