@@ -9,18 +9,22 @@ use crate::logic::object::resource::Resource;
 /// Maximum number of bytes used as the sample: objects are alike in their first bytes.
 const SAMPLE_MAX: usize = 16 << 10;
 
-/// Compresses the JSON of objects of one resource. The first object serves as the dictionary, so little more than the differences
-/// is kept of the others.
+/// Compresses the JSON of similar objects. The first object serves as the dictionary, so little more than the differences is kept of
+/// the others.
+#[derive(Debug, Default)]
+pub struct Packer(OnceLock<Box<[u8]>>);
+
+/// Compresses the JSON of objects of one resource.
 #[derive(Debug)]
 pub struct ObjectPacker {
     resource: Arc<Resource>,
-    sample: OnceLock<Box<[u8]>>,
+    packer: Packer,
 }
 
 impl ObjectPacker {
     /// Creates a packer for the objects of this resource.
     pub fn of(resource: Arc<Resource>) -> Self {
-        ObjectPacker { resource, sample: OnceLock::new() }
+        ObjectPacker { resource, packer: Packer::default() }
     }
 
     /// Returns the resource.
@@ -30,14 +34,26 @@ impl ObjectPacker {
 
     /// Compresses the JSON of an object.
     pub fn pack(&self, text: &[u8]) -> Box<[u8]> {
+        self.packer.pack(text)
+    }
+
+    /// Returns the JSON of a compressed object; empty if another packer has compressed it.
+    pub fn unpack(&self, packed: &[u8]) -> Vec<u8> {
+        self.packer.unpack(packed)
+    }
+}
+
+impl Packer {
+    /// Compresses the JSON of an object.
+    pub fn pack(&self, text: &[u8]) -> Box<[u8]> {
         let beginning = text.get(..SAMPLE_MAX).unwrap_or(text);
-        let sample = self.sample.get_or_init(|| beginning.into());
+        let sample = self.0.get_or_init(|| beginning.into());
         block::compress_prepend_size_with_dict(text, sample).into_boxed_slice()
     }
 
     /// Returns the JSON of a compressed object; empty if another packer has compressed it.
     pub fn unpack(&self, packed: &[u8]) -> Vec<u8> {
-        let sample = self.sample.get().map_or(&[][..], |it| it);
+        let sample = self.0.get().map_or(&[][..], |it| it);
         block::decompress_size_prepended_with_dict(packed, sample).unwrap_or_default()
     }
 }

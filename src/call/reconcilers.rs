@@ -12,6 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::Related;
 use crate::logic::{background::indexing::Key, object::resource::Resource};
 use crate::telemetry::{QueueSeries, Waiting};
 
@@ -23,8 +24,8 @@ pub struct Reconcilers(Arc<Mutex<State>>);
 struct State {
     /// By the id of the handler, then by the keys of the object: its uid, and its namespace and name.
     calls: BTreeMap<Arc<str>, BTreeMap<Key, Vec<Weak<PendingCall>>>>,
-    /// The resources of each index.
-    kinds: BTreeMap<Arc<str>, Vec<Arc<Resource>>>,
+    /// What the objects in each index have in common.
+    related: BTreeMap<Arc<str>, Related>,
 }
 
 /// The next call of a reconcile handler for an object: requested by any number of events.
@@ -95,7 +96,8 @@ impl Reconcilers {
         let mut state = self.0.lock();
         let of_handler = state.calls.entry(Arc::clone(handler)).or_default();
         for key in keys {
-            let calls = of_handler.entry(key).or_default();
+            // Most objects have one.
+            let calls = of_handler.entry(key).or_insert_with(|| Vec::with_capacity(1));
             calls.retain(|it| it.strong_count() > 0);
             calls.push(Arc::downgrade(call));
         }
@@ -132,16 +134,16 @@ impl Reconcilers {
     /// Notes that objects of this resource are in an index.
     pub fn learn(&self, index: &Arc<str>, resource: &Arc<Resource>) {
         let mut state = self.0.lock();
-        let kinds = state.kinds.entry(Arc::clone(index)).or_default();
+        let kinds = &mut state.related.entry(Arc::clone(index)).or_default().kinds;
         if !kinds.iter().any(|it| it.is_described_as(resource)) {
             kinds.retain(|it| it != resource);
             kinds.push(Arc::clone(resource));
         }
     }
 
-    /// Returns the resources of an index.
-    pub fn kinds(&self, index: &str) -> Vec<Arc<Resource>> {
-        self.0.lock().kinds.get(index).cloned().unwrap_or_default()
+    /// Returns what the objects in an index have in common. [`Reconcilers::learn`] was called for each of their resources before.
+    pub fn related(&self, index: &str) -> Related {
+        self.0.lock().related.get(index).cloned().unwrap_or_default()
     }
 }
 

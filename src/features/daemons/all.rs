@@ -74,8 +74,10 @@ struct Members {
 }
 
 /// What a daemon or timer starts with.
-pub(super) struct Start {
+pub(super) struct Start<'a> {
     pub(super) current: Arc<CurrentHandler>,
+    /// The object as its cycle sees it. The live object stays compressed until the first call.
+    pub(super) object: &'a Object,
     /// What the previous version of a reconcile handler has sent.
     pub(super) unowned: UnownedChildren,
     /// Only of exclusive timers.
@@ -125,7 +127,7 @@ impl Daemons {
         self: &Arc<Self>,
         base: &Arc<Base>,
         shared: &Arc<DaemonShared>,
-        start: Start,
+        start: Start<'_>,
     ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
@@ -133,13 +135,12 @@ impl Daemons {
         }
         members.spawned += 1;
         let key = members.spawned;
-        let Start { current, unowned, lock } = start;
+        let Start { current, object, unowned, lock } = start;
         let bound = current.get();
         let daemon = Arc::new_cyclic(|daemon| {
             let special = if bound.handler.is_reconciler() {
                 let (services, metrics) = (&bound.services, &base.metrics);
                 let of = LevelBase { services, metrics, unowned };
-                let object = shared.live.get();
                 let level = Level::new(daemon, &bound.handler, object.header(), of);
                 Some(Special::Reconciler(Box::new(level)))
             } else {

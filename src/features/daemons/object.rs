@@ -203,7 +203,8 @@ impl ObjectDaemons {
             let rare = self.rare.get_or_insert_default();
             rare.exclusion.get_or_insert_with(Exclusion::new).lock.clone()
         });
-        if let Some(daemon) = base.daemons.spawn(base, shared, Start { current, unowned, lock }) {
+        let start = Start { current, object: host.object, unowned, lock };
+        if let Some(daemon) = base.daemons.spawn(base, shared, start) {
             // One or two are usual.
             self.running.reserve_exact(1);
             self.running.push(daemon);

@@ -42,6 +42,8 @@ pub(super) struct Runner {
 
 /// What the daemon waits for next.
 pub(super) enum After {
+    /// Nothing: it has its turn, if it needs one.
+    Go(Progress, Option<Box<Turn>>),
     /// The end of this call.
     Call(Progress, Box<Calling>),
     /// This moment, on the clock of all daemons.
@@ -68,9 +70,20 @@ pub(super) enum End {
 }
 
 impl Runner {
+    /// Waits for a turn before [`Runner::go`]. After the start, all objects are due at once: what waits here is much smaller.
+    pub(super) async fn approach(mut self) -> After {
+        self.renew_schedule();
+        self.lists_complete().await;
+        let turn = self.turn().await;
+        After::Go(self.progress, turn)
+    }
+
     /// Continues after the end of an attempt, if there was one, until there is something to wait for.
-    pub(super) async fn go(mut self, ended: Option<(Attempt, End)>) -> After {
-        let mut turn = None;
+    pub(super) async fn go(
+        mut self,
+        mut turn: Option<Box<Turn>>,
+        ended: Option<(Attempt, End)>,
+    ) -> After {
         if let Some((mut attempt, end)) = ended {
             turn = attempt.turn.take();
             if !self.conclude(attempt, Some(end)).await {

@@ -64,24 +64,26 @@ impl Stage {
 
     /// Runs until the daemon waits; returns `None` if it has ended.
     fn step(mut self, daemon: &Arc<Daemon>, cx: &mut Context<'_>) -> Option<Stage> {
-        let go = |progress, ended| {
-            let runner = Runner { daemon: Arc::clone(daemon), progress };
-            Stage::Busy(Box::pin(runner.go(ended)))
-        };
+        let runner = |progress| Runner { daemon: Arc::clone(daemon), progress };
+        let go = |progress, turn, ended| Stage::Busy(Box::pin(runner(progress).go(turn, ended)));
         loop {
             self = match self {
                 Stage::Resting(progress, due) => {
                     if !daemon.unschedule_if_due(due) {
                         return Some(Stage::Resting(progress, due));
                     }
-                    go(progress, None)
+                    match daemon.level() {
+                        Some(_) => Stage::Busy(Box::pin(runner(progress).approach())),
+                        None => go(progress, None, None),
+                    }
                 }
                 Stage::Calling(progress, mut calling) => match calling.poll(daemon, cx) {
                     Poll::Pending => return Some(Stage::Calling(progress, calling)),
-                    Poll::Ready(end) => go(progress, Some((calling.attempt, end))),
+                    Poll::Ready(end) => go(progress, None, Some((calling.attempt, end))),
                 },
                 Stage::Busy(mut busy) => match busy.as_mut().poll(cx) {
                     Poll::Pending => return Some(Stage::Busy(busy)),
+                    Poll::Ready(After::Go(progress, turn)) => go(progress, turn, None),
                     Poll::Ready(After::Rest(progress, due)) => {
                         daemon.base.daemons.schedule(due, daemon.key);
                         Stage::Resting(progress, due)

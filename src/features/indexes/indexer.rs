@@ -64,8 +64,9 @@ impl Indexer<'_> {
         let mut contributions = undecided.iter().map(keep).collect::<BTreeMap<_, _>>();
         let now = self.runner.clock.now();
         let (resource, object) = (&self.cause.resource, &self.cause.object);
+        let services = self.runner.services;
         let mut selected = selected;
-        selected.retain(|it| match reconcile::own_contribution(it, object, resource) {
+        selected.retain(|it| match reconcile::own_contribution(services, it, (object, resource)) {
             Some(own) => contributions.insert(Arc::clone(&it.id), own).is_some_and(|_| false),
             None => true,
         });

@@ -5,15 +5,15 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 
 use super::requests::{ChildAddress, Requests};
-use crate::call::{CallServices, Logger, SharedPatch, kept};
+use crate::call::{CallServices, Logger, Related, SharedPatch};
 use crate::logic::{
     access::kube::ResourceRef,
     background::indexing::Key,
     change::order,
     discovery::namespaces::NamespacePattern,
     handlers::{handler::Handler, outcome::LogLevel, reconcile::label_of},
-    object::{Object, conditions::Change, resource::Resource},
-    reconcile::{self, Applied, Child, Family, Manifest, Observed, Pace, Slow, Wanted},
+    object::{Object, conditions::Change, depth, resource::Resource},
+    reconcile::{self, Applied, Child, Family, Known, Manifest, Observed, Pace, Slow, Wanted},
 };
 use crate::ports::{Cluster, LookupError};
 
@@ -37,11 +37,11 @@ impl UnownedChildren {
 /// What is remembered of an object between the calls of its reconcile handler.
 #[derive(Debug, Default)]
 pub struct Memory {
-    applied: BTreeMap<String, Applied>,
+    applied: Known,
     unowned: UnownedChildren,
     pace: Pace,
-    /// The status as our last request has made it, with its version.
-    status: Option<(u64, Value)>,
+    /// The status as our last request has made it, as JSON, with its version.
+    status: Option<(u64, Box<str>)>,
     /// No call before this moment, on the clock of all daemons.
     pub not_before: Duration,
 }
@@ -59,8 +59,8 @@ impl Memory {
 
     /// Stores the status that the response to our own request shows: its event may come later.
     pub fn note_response(&mut self, object: &Object) {
-        let status = object.body().get("status").cloned().unwrap_or_default();
-        self.status = order::number(object).map(|version| (version.get(), status));
+        let status = object.body().get("status").unwrap_or(&Value::Null).to_string();
+        self.status = order::number(object).map(|version| (version.get(), status.into()));
     }
 }
 
@@ -97,10 +97,10 @@ impl Reconciliation<'_> {
         let parent = Key::text(self.object.header().uid.as_deref().unwrap_or_default());
         let mut observed = Vec::new();
         for (id, _) in self.handler.child_indexes() {
-            let kinds = self.services.reconcilers.kinds(&id);
+            let related = self.services.reconcilers.related(&id);
             let values = self.services.indexes.get(&id).and_then(|it| it.get(&parent));
-            observed
-                .extend(values.iter().flat_map(|it| it.iter()).filter_map(|it| read(it, &kinds)));
+            let values = values.iter().flat_map(|it| it.iter());
+            observed.extend(values.filter_map(|it| read(it, &related)));
         }
         observed
     }
@@ -112,24 +112,26 @@ impl Reconciliation<'_> {
         let home = header.namespace.as_deref();
         let mut tree = Map::new();
         for (id, kind) in self.handler.child_indexes() {
-            let kinds = self.services.reconcilers.kinds(&id);
+            let related = self.services.reconcilers.related(&id);
+            let kinds = &related.kinds;
             if kinds.is_empty() {
                 let name = kind.text.rsplit('/').next().unwrap_or_default();
                 let name = name.split('.').next().unwrap_or_default();
                 tree.entry(name).or_insert_with(|| Value::Object(Map::new()));
             }
-            for resource in &kinds {
-                let key = plural_in(&tree, &kinds, resource);
+            for resource in kinds {
+                let key = plural_in(&tree, kinds, resource);
                 tree.entry(key).or_insert_with(|| Value::Object(Map::new()));
             }
             let values = self.services.indexes.get(&id).and_then(|it| it.get(&parent));
-            for child in values.iter().flat_map(|it| it.iter()).filter_map(|it| read(it, &kinds)) {
+            let values = values.iter().flat_map(|it| it.iter());
+            for child in values.filter_map(|it| read(it, &related)) {
                 let place = child.namespace.as_deref();
                 let name = match place.filter(|it| Some(*it) != home) {
                     Some(other) => format!("{other}/{}", child.name),
                     None => child.name.clone(),
                 };
-                let key = plural_in(&tree, &kinds, &child.resource);
+                let key = plural_in(&tree, kinds, &child.resource);
                 if let Value::Object(all) = tree.entry(key).or_insert_with(|| Map::new().into()) {
                     all.insert(name, child.into_body());
                 }
@@ -257,7 +259,7 @@ impl Reconciliation<'_> {
                 changed.push(reconcile::shown(&child.resource, place, &child.name));
             }
             let applied = Applied {
-                digest: child.digest.clone(),
+                digest: child.digest.as_str().into(),
                 content: reconcile::content(&made),
                 fingerprint: None,
                 version: version.and_then(|it| it.parse().ok()),
@@ -285,7 +287,7 @@ impl Reconciliation<'_> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let mut is_owned = false;
         for (id, _) in self.handler.child_indexes() {
-            for resource in self.services.reconcilers.kinds(&id) {
+            for resource in self.services.reconcilers.related(&id).kinds {
                 if resource.group == group && resource.kind == *kind {
                     is_owned = true;
                     if resource.version == version {
@@ -335,8 +337,9 @@ impl Reconciliation<'_> {
     ) -> Map<String, Value> {
         let seen = order::number(self.object).map_or(0, std::num::NonZeroU64::get);
         memory.status.take_if(|(version, _)| *version <= seen);
-        let own = memory.status.as_ref().map(|(_, status)| status);
-        reconcile::changes(own.or_else(|| self.object.body().get("status")), wanted)
+        // The JSON was written by `note_response`.
+        let own = memory.status.as_ref().and_then(|(_, it)| depth::value(it.as_bytes()).ok());
+        reconcile::changes(own.as_ref().or_else(|| self.object.body().get("status")), wanted)
     }
 
     fn slow_down(&self, memory: &mut Memory, changed: &mut Vec<String>) {
@@ -365,11 +368,8 @@ fn plural_in(tree: &Map<String, Value>, kinds: &[Arc<Resource>], resource: &Reso
 }
 
 /// Reads a child as the index holds it.
-fn read(value: &Value, kinds: &[Arc<Resource>]) -> Option<Observed> {
-    let ([group, version, plural], object) = kept(value)?;
-    let is_it =
-        |it: &&Arc<Resource>| it.group == group && it.version == version && it.plural == plural;
-    let resource = kinds.iter().find(is_it).cloned()?;
+fn read(value: &Value, related: &Related) -> Option<Observed> {
+    let (resource, object) = related.unpack(value)?;
     let (namespace, name) = (object.header().namespace.clone(), object.header().name.clone()?);
     Some(Observed { resource, namespace, name, object: Arc::new(object) })
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::call::{CallServices, name_key};
 use crate::logic::{
@@ -17,39 +17,26 @@ use crate::logic::{
 
 /// Returns what an object contributes to the index of its relation, if no function decides it.
 pub fn own_contribution(
+    services: &CallServices,
     handler: &Handler,
-    object: &Object,
-    resource: &Resource,
+    (object, resource): (&Object, &Resource),
 ) -> Option<Contribution> {
     let Relation { labels, role, .. } = handler.relation.as_ref()?;
+    let packed = || services.reconcilers.related(&handler.id).pack(object, resource);
     match role {
         Role::Owned => {
             let Some(parent) = reconcile::parent_of(object.header(), labels) else {
                 return Some(Contribution::Remove);
             };
-            Some(Contribution::Replace(vec![(Key::text(parent), kept(object, resource))]))
+            Some(Contribution::Replace(vec![(Key::text(parent), packed())]))
         }
         Role::Parent => {
             let uid = object.header().uid.as_deref().unwrap_or_default();
-            Some(Contribution::Replace(vec![(Key::text(uid), kept(object, resource))]))
+            Some(Contribution::Replace(vec![(Key::text(uid), packed())]))
         }
         Role::All => Some(Contribution::Replace(vec![(Key::Null, version(object))])),
         Role::Mapped => None,
     }
-}
-
-/// Returns an object as indexes keep it: as text, because most are never looked at again, and trees take a multiple.
-fn kept(object: &Object, resource: &Resource) -> Arc<Value> {
-    let mut text = match object.size() {
-        0 => object.body().to_string(),
-        _ => String::from_utf8(object.essential_bytes()).unwrap_or_default(),
-    };
-    // The items of lists do not say what they are.
-    if object.header().kind.is_empty() {
-        let (api_version, kind) = (json!(resource.api_version()), json!(resource.kind));
-        text.insert_str(1, &format!("\"apiVersion\":{api_version},\"kind\":{kind},"));
-    }
-    Arc::new(json!([resource.group, resource.version, resource.plural, text]))
 }
 
 /// Returns what the function of a watched kind contributes: the objects that it names.

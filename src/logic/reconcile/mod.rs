@@ -2,6 +2,7 @@
 //! to apply and which to delete.
 
 mod child;
+mod known;
 mod matching;
 mod pace;
 mod plan;
@@ -12,9 +13,10 @@ mod wanted;
 
 pub use self::{
     child::{Child, Family, Observed, identity_of, key_of, manager, parent_of, shown},
+    known::{Applied, Known},
     matching::{contains, content, digest},
     pace::{Pace, Slow},
-    plan::{Applied, Apply, Plan, UNSEEN_MAX, plan},
+    plan::{Apply, Plan, UNSEEN_MAX, plan},
     status::changes,
     wanted::{Manifest, Wanted, check_finalized},
 };

@@ -1,7 +1,7 @@
 //! Slows an object down whose calls change the same things again and again: a cycle of handlers that wake each other, or a function
 //! that returns something else at each call.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 /// The time over which changes are counted.
 const WINDOW: Duration = Duration::from_mins(1);
@@ -16,7 +16,8 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pace {
     since: Duration,
-    counts: BTreeMap<String, u32>,
+    /// A list, because most objects change few things, and then nothing for days.
+    counts: Vec<(Box<str>, u32)>,
     /// The number of pauses in a row.
     pauses: u32,
 }
@@ -46,7 +47,7 @@ impl Pace {
         let window = WINDOW.saturating_mul(1 + self.pauses.min(4));
         if now >= self.since.saturating_add(window) {
             let most = if self.pauses == 0 { CHANGES_MAX } else { CALM_MAX };
-            let was_calm = self.counts.values().all(|it| *it <= most);
+            let was_calm = self.counts.iter().all(|(_, it)| *it <= most);
             self.counts.clear();
             self.since = now;
             if was_calm {
@@ -58,10 +59,9 @@ impl Pace {
             if self.counts.is_empty() {
                 self.since = now;
             }
-            let count = self.counts.entry(what.clone()).or_default();
-            *count += 1;
-            if worst.as_ref().is_none_or(|(_, most)| *count > *most) {
-                worst = Some((what, *count));
+            let count = self.count(&what);
+            if worst.as_ref().is_none_or(|(_, most)| count > *most) {
+                worst = Some((what, count));
             }
         }
         let (what, count) = worst.filter(|(_, count)| *count > CHANGES_MAX || self.pauses > 0)?;
@@ -69,5 +69,20 @@ impl Pace {
         let pause = Duration::from_secs(1).saturating_mul(1 << self.pauses.min(6)).min(PAUSE_MAX);
         self.pauses = self.pauses.saturating_add(1);
         Some(Slow { pause, what, count, within: window, is_first })
+    }
+
+    /// Counts one change of one thing; returns how many there were.
+    fn count(&mut self, what: &str) -> u32 {
+        let place = self.counts.binary_search_by(|(it, _)| (**it).cmp(what));
+        if let Err(place) = place {
+            self.counts.reserve_exact(1 + self.counts.len() / 8);
+            self.counts.insert(place, (what.into(), 0));
+        }
+        let (Ok(place) | Err(place)) = place;
+        let found = self.counts.get_mut(place);
+        found.map_or(0, |(_, count)| {
+            *count += 1;
+            *count
+        })
     }
 }

@@ -5,27 +5,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Child, Observed, contains, content, key_of, shown};
+use super::{Applied, Child, Known, Observed, contains, content, key_of, shown};
 
 /// How long an applied child may be missing in the watch before it is applied again.
 pub const UNSEEN_MAX: Duration = Duration::from_secs(10);
-
-/// What is known of a child since it was applied or seen as wanted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Applied {
-    /// The digest of what was applied.
-    pub digest: String,
-    /// The fingerprint of the content that the server has made of it.
-    pub content: u64,
-    /// The fingerprint of the text of the object when the watch last showed it as wanted.
-    pub fingerprint: Option<u64>,
-    /// The version of the object then.
-    pub version: Option<u64>,
-    /// Whether the watch has shown this version, or a newer one.
-    pub is_seen: bool,
-    /// When it was applied.
-    pub at: Duration,
-}
 
 /// The children to apply and to delete.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +41,7 @@ pub struct Apply {
 pub fn plan(
     children: &[Child],
     observed: &[Observed],
-    known: &mut BTreeMap<String, Applied>,
+    known: &mut Known,
     (label, now): (&str, Duration),
 ) -> Result<Plan, String> {
     let mut plan = Plan::default();
@@ -80,13 +63,13 @@ pub fn plan(
             Some(present) => {
                 let former = present.handler().filter(|it| *it != label).map(str::to_owned);
                 if former.is_some() || is_outdated(child, present, known.get_mut(&key)) {
-                    let is_repair = known.get(&key).is_some_and(|it| it.digest == child.digest);
+                    let is_repair = known.get(&key).is_some_and(|it| *it.digest == child.digest);
                     plan.applies.push(Apply { is_known: true, former, is_repair, ..apply });
-                } else {
-                    known.entry(key).or_insert_with(|| seen(child, present, now));
+                } else if known.get(&key).is_none() {
+                    known.insert(key, seen(child, present, now));
                 }
             }
-            None => match known.get(&key).filter(|it| !it.is_seen && it.digest == child.digest) {
+            None => match known.get(&key).filter(|it| !it.is_seen && *it.digest == child.digest) {
                 Some(own) if now < own.at.saturating_add(UNSEEN_MAX) => {
                     let due = own.at.saturating_add(UNSEEN_MAX);
                     plan.recheck = Some(plan.recheck.map_or(due, |it| it.min(due)));
@@ -101,14 +84,14 @@ pub fn plan(
         !it.is_ending() && !keys.contains(&key)
     };
     plan.prunes = observed.iter().enumerate().filter(is_unwanted).map(|(index, _)| index).collect();
-    known.retain(|key, _| wanted.contains_key(key));
+    known.retain(|key| wanted.contains_key(key));
     Ok(plan)
 }
 
 /// Returns whether a child must be applied: what is wanted has changed, or somebody has changed the child.
 fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -> bool {
     let version = present.version().and_then(|it| it.parse::<u64>().ok());
-    if let Some(own) = known.filter(|it| it.digest == child.digest) {
+    if let Some(own) = known.filter(|it| *it.digest == child.digest) {
         if version.zip(own.version).is_some_and(|(seen, own)| seen < own) {
             // The watch shows the child as it was before.
             return false;
@@ -131,7 +114,7 @@ fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -
 /// Returns what is known of a child that was applied before the operator was started.
 fn seen(child: &Child, present: &Observed, now: Duration) -> Applied {
     Applied {
-        digest: child.digest.clone(),
+        digest: child.digest.as_str().into(),
         content: content(present.body()),
         fingerprint: present.object.fingerprint(),
         version: present.version().and_then(|it| it.parse().ok()),

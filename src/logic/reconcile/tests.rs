@@ -1,12 +1,12 @@
 //! Results, children and plans.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
 use super::{
-    Applied, Child, Family, Observed, Pace, Plan, Wanted, changes, check_finalized, contains,
-    content, plan,
+    Applied, Child, Family, Known, Observed, Pace, Plan, Wanted, changes, check_finalized,
+    contains, content, plan,
 };
 use crate::logic::object::{Object, resource::Resource};
 
@@ -78,19 +78,14 @@ fn edited(observed: &Observed, version: u64, edit: impl FnOnce(&mut Value)) -> O
 fn applied(child: &Child, version: u64, at: u64) -> (String, Applied) {
     let key = super::key_of(&child.resource, child.namespace.as_deref(), &child.name);
     let content = content(seen(child, version).body());
-    let (digest, at) = (child.digest.clone(), Duration::from_secs(at));
+    let (digest, at) = (child.digest.as_str().into(), Duration::from_secs(at));
     (
         key,
         Applied { digest, content, fingerprint: None, version: Some(version), is_seen: false, at },
     )
 }
 
-fn planned(
-    children: &[Child],
-    observed: &[Observed],
-    known: &mut BTreeMap<String, Applied>,
-    now: u64,
-) -> Plan {
+fn planned(children: &[Child], observed: &[Observed], known: &mut Known, now: u64) -> Plan {
     plan(children, observed, known, ("fn", Duration::from_secs(now))).expect("a plan")
 }
 
@@ -180,7 +175,7 @@ fn children_that_cannot_be_children_are_refused() {
 
 #[test]
 fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
-    let (child, mut known) = (one("a", &json!({ "x": "1" })), BTreeMap::new());
+    let (child, mut known) = (one("a", &json!({ "x": "1" })), Known::default());
     let own = std::slice::from_ref(&child);
     let plan = planned(own, &[], &mut known, 0);
     assert_eq!((plan.applies.len(), plan.applies[0].is_known), (1, false));
@@ -207,7 +202,8 @@ fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
 #[test]
 fn the_watch_may_be_older_than_our_own_request() {
     let (before, after) = (one("a", &json!({ "x": "1" })), one("a", &json!({ "x": "2" })));
-    let mut known = BTreeMap::from([applied(&after, 9, 0)]);
+    let mut known = Known::default();
+    known.extend([applied(&after, 9, 0)]);
     let old = seen(&before, 5);
     assert_eq!(planned(&[after], &[old], &mut known, 1), Plan::default());
 }
@@ -220,16 +216,16 @@ fn after_a_restart_only_what_differs_is_applied() {
         it["data"]["list"] =
             json!([{ "name": "side", "v": 0 }, { "name": "b", "v": 1, "default": true }]);
     });
-    let mut known = BTreeMap::new();
+    let mut known = Known::default();
     assert_eq!(planned(own, &[same], &mut known, 0), Plan::default());
     assert_eq!(known.len(), 1);
     for edit in [json!([]), json!([{ "name": "b", "v": 2 }])] {
         let other = edited(&seen(&child, 5), 6, |it| it["data"]["list"] = edit);
-        assert_eq!(planned(own, &[other], &mut BTreeMap::new(), 0).applies.len(), 1);
+        assert_eq!(planned(own, &[other], &mut Known::default(), 0).applies.len(), 1);
     }
     // A field that was applied before is not wanted any more: only an application can remove it.
     let less = one("a", &json!({ "x": "1" }));
-    assert_eq!(planned(&[less], &[seen(&child, 5)], &mut BTreeMap::new(), 0).applies.len(), 1);
+    assert_eq!(planned(&[less], &[seen(&child, 5)], &mut Known::default(), 0).applies.len(), 1);
 }
 
 #[test]
@@ -238,7 +234,8 @@ fn a_value_that_the_server_normalizes_is_applied_once() {
     let normal = edited(&seen(&child, 5), 5, |it| it["data"]["cpu"] = json!("1"));
     let (key, own) = applied(&child, 5, 0);
     let own = Applied { content: content(normal.body()), ..own };
-    let mut known = BTreeMap::from([(key, own)]);
+    let mut known = Known::default();
+    known.extend([(key, own)]);
     assert_eq!(planned(&[child], &[normal], &mut known, 1), Plan::default());
 }
 
@@ -250,7 +247,8 @@ fn another_text_of_the_same_version_is_compared() {
     };
     let child = one("a", &json!({ "x": "1" }));
     let present = text(&seen(&child, 5));
-    let mut known = BTreeMap::from([applied(&child, 5, 0)]);
+    let mut known = Known::default();
+    known.extend([applied(&child, 5, 0)]);
     let children = std::slice::from_ref(&child);
     for _ in 0..2 {
         let present = std::slice::from_ref(&present);
@@ -266,16 +264,16 @@ fn what_is_not_wanted_is_pruned_but_not_what_is_being_deleted() {
     let (a, b, c) = (one("a", &json!({})), one("b", &json!({})), one("c", &json!({})));
     let ending = edited(&seen(&c, 3), 4, |it| it["metadata"]["deletionTimestamp"] = json!("now"));
     let observed = [seen(&a, 1), seen(&b, 2), ending];
-    let plan = planned(&[b], &observed, &mut BTreeMap::new(), 0);
+    let plan = planned(&[b], &observed, &mut Known::default(), 0);
     assert_eq!((plan.applies.len(), plan.prunes), (0, vec![0]));
-    let plan = planned(&[c], &observed, &mut BTreeMap::new(), 0);
+    let plan = planned(&[c], &observed, &mut Known::default(), 0);
     assert!(plan.applies.is_empty(), "it is created again when its deletion has ended");
 }
 
 #[test]
 fn two_children_of_one_name_are_refused() {
     let twice = [one("a", &json!({})), one("a", &json!({ "x": "1" }))];
-    let problem = plan(&twice, &[], &mut BTreeMap::new(), ("fn", Duration::ZERO));
+    let problem = plan(&twice, &[], &mut Known::default(), ("fn", Duration::ZERO));
     assert_eq!(problem, Err("children[1]: ConfigMap ns/a is already wanted by children[1]".into()));
 }
 
@@ -285,7 +283,7 @@ fn children_of_an_earlier_id_are_taken_over() {
     let former = edited(&seen(&child, 1), 1, |it| {
         it["metadata"]["labels"]["kopf.dev/reconciler"] = json!("old");
     });
-    let plan = planned(&[child], &[former], &mut BTreeMap::new(), 0);
+    let plan = planned(&[child], &[former], &mut Known::default(), 0);
     assert_eq!(plan.applies[0].former.as_deref(), Some("old"));
 }
 

@@ -31,6 +31,23 @@ pub struct Columns {
     pub length: u32,
 }
 
+impl Columns {
+    /// Returns where the line has what a message names first, in back-ticks: if it is there once, as a whole word.
+    pub(crate) fn named(message: &str, line: &str) -> Option<Columns> {
+        let word = message.split('`').nth(1).filter(|it| !it.is_empty())?;
+        let is_part = |it: char| it.is_alphanumeric() || it == '_';
+        let places = line.match_indices(word).map(|(place, _)| place).filter(|place| {
+            let (before, after) = (line.get(..*place), line.get(place + word.len()..));
+            !before.is_some_and(|it| it.ends_with(is_part))
+                && !after.is_some_and(|it| it.starts_with(is_part))
+        });
+        let mut places = places.fuse();
+        let (place, None) = (places.next()?, places.next()) else { return None };
+        let count = |it: &str| u32::try_from(it.chars().count()).ok();
+        Some(Columns { first: count(line.get(..place)?)? + 1, length: count(word)? })
+    }
+}
+
 /// A script that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadError {
@@ -101,6 +118,19 @@ impl std::error::Error for LoadError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_message_names_is_marked_if_it_is_there_once() {
+        let named = |message, line| Columns::named(message, line).map(|it| (it.first, it.length));
+        let line = "kopf.timer('kexs', { é = 1, exclusiv = true, exclusivity = 2 }, fn)";
+        assert_eq!(named("timer has no option `exclusiv`", line), Some((29, 8)));
+        assert_eq!(named("there is no `kopf.timer`: `fn`", line), Some((1, 10)));
+        assert_eq!(named("`true`: expected `1`", line), Some((40, 4)));
+        assert_eq!(named("`x` is not there", line), None);
+        assert_eq!(named("twice: `a`", "a = a"), None);
+        assert_eq!(named("no name", line), None);
+        assert_eq!(named("empty: ``", line), None);
+    }
 
     #[test]
     fn a_long_line_is_shown_around_the_column() {

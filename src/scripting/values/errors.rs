@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
-    diagnostics::{FRAMES_MAX, LoadError, STACK_TITLE, excerpt},
+    diagnostics::{Columns, FRAMES_MAX, LoadError, STACK_TITLE, excerpt},
     limits,
     refusal::Refusal,
 };
@@ -251,7 +251,7 @@ impl ScriptError {
         LoadError {
             file: self.position.as_ref().map_or_else(|| file.to_owned(), |it| it.file.clone()),
             line: self.position.map(|it| it.line),
-            columns: None,
+            columns: Columns::named(&self.message, line),
             source_line,
             message: self.message,
             hint,

@@ -170,36 +170,36 @@ fn all_mistakes_are_told() {
     is(
         &stderr,
         &expect![[r#"
-        error: ./a.lua:1: on_create has no option `retrys`
-          |
-        1 | kopf.on_create('kex', {retrys = 3}, print)
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: did you mean `retries`?
-        error: ./b.rhai:2: Syntax error: Unexpected ';'
-          |
-        2 |   let x = ;
-          |   ^^^^^^^^^
-        error: ./e.lua:1: there is no files.red; did you mean `files.read`?
-          |
-        1 | files.red('x')
-          | ^^^^^^^^^^^^^^
-        error: ./f.rhai:1: there is no files.red; did you mean `files.read`?
-          |
-        1 | files.red("x");
-          | ^^^^^^^^^^^^^^^
-        error: ./g.lua:1: module 'nothing' not found: there is no ./nothing.lua
-          |
-        1 | require('nothing')
-          | ^^^^^^^^^^^^^^^^^^
-        error: ./h.rhai:1: module 'nothing' not found: there is no ./nothing.rhai
-          |
-        1 | import "nothing" as x;
-          | ^^^^^^^^^^^^^^^^^^^^^^
-        error: ./d.rhai:2: two functions of on_create for one resource have the id 'x', at ./c.lua:1 and at ./d.rhai:2: give one of them an `id`
-          |
-        2 | kopf::on_create("kex", #{ id: "x" }, |ctx| 1);
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    "#]],
+            error: ./a.lua:1:24: on_create has no option `retrys`
+              |
+            1 | kopf.on_create('kex', {retrys = 3}, print)
+              |                        ^^^^^^
+            hint: did you mean `retries`?
+            error: ./b.rhai:2: Syntax error: Unexpected ';'
+              |
+            2 |   let x = ;
+              |   ^^^^^^^^^
+            error: ./e.lua:1: there is no files.red; did you mean `files.read`?
+              |
+            1 | files.red('x')
+              | ^^^^^^^^^^^^^^
+            error: ./f.rhai:1: there is no files.red; did you mean `files.read`?
+              |
+            1 | files.red("x");
+              | ^^^^^^^^^^^^^^^
+            error: ./g.lua:1: module 'nothing' not found: there is no ./nothing.lua
+              |
+            1 | require('nothing')
+              | ^^^^^^^^^^^^^^^^^^
+            error: ./h.rhai:1: module 'nothing' not found: there is no ./nothing.rhai
+              |
+            1 | import "nothing" as x;
+              | ^^^^^^^^^^^^^^^^^^^^^^
+            error: ./d.rhai:2: two functions of on_create for one resource have the id 'x', at ./c.lua:1 and at ./d.rhai:2: give one of them an `id`
+              |
+            2 | kopf::on_create("kex", #{ id: "x" }, |ctx| 1);
+              | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        "#]],
     );
     let (code, answer) = here.json(&["a.lua", "c.lua"]);
     assert_eq!((code, &answer["ok"]), (1, &json!(false)));
@@ -210,8 +210,8 @@ fn all_mistakes_are_told() {
         json!([{
             "file": "a.lua",
             "line": 1,
-            "column": null,
-            "length": null,
+            "column": 24,
+            "length": 6,
             "source": "kopf.on_create('kex', {retrys = 3}, print)",
             "message": "on_create has no option `retrys`",
             "hint": "did you mean `retries`?",

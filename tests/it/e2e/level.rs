@@ -5,23 +5,12 @@ use tokio::process::Command;
 
 use super::namespace::Namespace;
 use super::operator::{Operator, file, kopf};
-use super::until;
-
-/// Waits until a query of kubectl prints this.
-async fn until_prints(namespace: &Namespace, query: &[&str], expected: &str) {
-    let what = format!("{query:?} prints {expected:?}");
-    until(&what, async || {
-        let printed = namespace.try_kubectl(query, "").await.unwrap_or_default();
-        if printed.trim() == expected { Ok(()) } else { Err(printed) }
-    })
-    .await;
-}
 
 /// Waits until scripts have told this, each by a `ConfigMap` of its name.
 async fn until_told(namespace: &Namespace, told: &[&str]) {
     for name in told {
         let shown = format!("configmap/{name}");
-        until_prints(namespace, &["get", "configmap", name, "-o", "name"], &shown).await;
+        namespace.until_prints(&["get", "configmap", name, "-o", "name"], &shown).await;
     }
 }
 
@@ -32,7 +21,7 @@ async fn edit(namespace: &Namespace, spec: &Value) {
 
 async fn until_status(namespace: &Namespace, field: &str, expected: &str) {
     let path = format!("jsonpath={{.status.{field}}}");
-    until_prints(namespace, &["get", "kopfexamples", "one", "-o", &path], expected).await;
+    namespace.until_prints(&["get", "kopfexamples", "one", "-o", &path], expected).await;
 }
 
 const CHILDREN: &[&str] = &["get", "configmaps,services", "-l", "kopf.dev/parent", "-o", "name"];
@@ -51,7 +40,7 @@ async fn play(test: &str, language: &str) {
         }))
         .await;
     until_status(&namespace, "value", "1").await;
-    until_prints(&namespace, CHILDREN, BOTH).await;
+    namespace.until_prints(CHILDREN, BOTH).await;
     until_status(&namespace, "conditions[0].reason", "Seen").await;
     until_told(&namespace, &["parent-of-first-is-one", "owner-of-second-is-one"]).await;
     until_told(&namespace, &["lock-result", "holder-is-named", "lock-of-an-object"]).await;
@@ -59,7 +48,7 @@ async fn play(test: &str, language: &str) {
     let drift = ["patch", "configmap", "first", "--type=merge", "-p", r#"{"data":{"value":"2"}}"#];
     namespace.kubectl(&drift).await;
     let value = ["get", "configmap", "first", "-o", "jsonpath={.data.value}"];
-    until_prints(&namespace, &value, "1").await;
+    namespace.until_prints(&value, "1").await;
     let metadata = json!({ "name": "secret", "labels": { "parent": "one" } });
     namespace.create(&json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata })).await;
     until_status(&namespace, "secret", "true").await;
@@ -73,9 +62,9 @@ async fn play(test: &str, language: &str) {
         assert_eq!(namespace.kubectl(CHILDREN).await.trim(), BOTH, "{mode}");
     }
     edit(&namespace, &json!({ "mode": "prune" })).await;
-    until_prints(&namespace, CHILDREN, "").await;
+    namespace.until_prints(CHILDREN, "").await;
     edit(&namespace, &json!({ "mode": "retry" })).await;
-    until_prints(&namespace, CHILDREN, BOTH).await;
+    namespace.until_prints(CHILDREN, BOTH).await;
 
     until_told(&namespace, &["often", "minute-00", "timer", "timer-of-its-own"]).await;
     let all = namespace.kubectl(&["get", "configmaps", "-o", "name"]).await;

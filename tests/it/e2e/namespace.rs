@@ -42,6 +42,15 @@ impl Namespace {
         self.try_kubectl(args, "").await.unwrap_or_else(|told| panic!("kubectl {args:?}: {told}"))
     }
 
+    /// Waits until kubectl prints this.
+    pub(crate) async fn until_prints(&self, args: &[&str], expected: &str) {
+        until(&format!("{args:?} prints {expected:?}"), async || {
+            let printed = self.try_kubectl(args, "").await.unwrap_or_default();
+            if printed.trim() == expected { Ok(()) } else { Err(printed) }
+        })
+        .await;
+    }
+
     /// Likewise, with an input, and `Err` with its complaint if it fails.
     pub(crate) async fn try_kubectl(&self, args: &[&str], input: &str) -> Result<String, String> {
         let mut child = Command::new(&self.server.kubectl)

@@ -4,20 +4,9 @@ use serde_json::{Value, json};
 
 use super::namespace::Namespace;
 use super::operator::{Operator, file, ours};
-use super::until;
 
 fn start(namespace: &Namespace) -> Operator {
     ours(namespace, &file("tests/e2e/reconcile.lua"))
-}
-
-/// Waits until a query of kubectl prints this.
-async fn until_prints(namespace: &Namespace, query: &[&str], expected: &str) {
-    let what = format!("{query:?} prints {expected:?}");
-    until(&what, async || {
-        let printed = namespace.try_kubectl(query, "").await.unwrap_or_default();
-        if printed.trim() == expected { Ok(()) } else { Err(printed) }
-    })
-    .await;
 }
 
 const NAMES: &[&str] =
@@ -38,9 +27,9 @@ async fn children_are_created_repaired_pruned_and_kept_over_a_restart() {
             "spec": { "children": ["a", "b"], "value": "1" },
         }))
         .await;
-    until_prints(&namespace, NAMES, "one-a one-b").await;
+    namespace.until_prints(NAMES, "one-a one-b").await;
     let value = ["get", "configmap", "one-a", "-o", "jsonpath={.data.value}"];
-    until_prints(&namespace, &value, "1").await;
+    namespace.until_prints(&value, "1").await;
 
     namespace
         .kubectl(&[
@@ -52,13 +41,13 @@ async fn children_are_created_repaired_pruned_and_kept_over_a_restart() {
             r#"{"data":{"value":"drifted"}}"#,
         ])
         .await;
-    until_prints(&namespace, &value, "1").await;
+    namespace.until_prints(&value, "1").await;
     namespace.kubectl(&["delete", "configmap", "one-b"]).await;
-    until_prints(&namespace, NAMES, "one-a one-b").await;
+    namespace.until_prints(NAMES, "one-a one-b").await;
     edit(&namespace, &json!({ "children": ["b"], "value": "2" })).await;
-    until_prints(&namespace, NAMES, "one-b").await;
+    namespace.until_prints(NAMES, "one-b").await;
     let children = ["get", "kopfexamples", "one", "-o", "jsonpath={.status.children}"];
-    until_prints(&namespace, &children, "1").await;
+    namespace.until_prints(&children, "1").await;
     operator.stop().await.assert_code(0);
 
     let versions = [
@@ -72,7 +61,7 @@ async fn children_are_created_repaired_pruned_and_kept_over_a_restart() {
     let before = namespace.kubectl(&versions).await;
     let operator = start(&namespace);
     edit(&namespace, &json!({ "children": ["b", "c"] })).await;
-    until_prints(&namespace, NAMES, "one-b one-c").await;
+    namespace.until_prints(NAMES, "one-b one-c").await;
     let of_b = [
         "get",
         "configmap/one-b",
@@ -80,7 +69,7 @@ async fn children_are_created_repaired_pruned_and_kept_over_a_restart() {
         "-o",
         "jsonpath={.items[*].metadata.resourceVersion}",
     ];
-    until_prints(&namespace, &children, "2").await;
+    namespace.until_prints(&children, "2").await;
     assert_eq!(namespace.kubectl(&of_b).await.trim(), before.trim(), "nothing is written again");
 
     namespace.kubectl(&["delete", "kopfexamples", "one", "--timeout=20s"]).await;

@@ -2,9 +2,10 @@
 //!
 //! The server lives on the same heap, so it is not the whole that is counted, but what the end of the operator gives back.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use kopf::{
+    call::Invocation,
     heap,
     logic::handlers::{
         declare::Argument,
@@ -25,7 +26,10 @@ async fn kept(kinds: &[Kind]) -> isize {
 }
 
 async fn held(kinds: &[Kind], objects: isize) -> isize {
-    let env = Environment::default();
+    held_in(Environment::default(), kinds, objects).await
+}
+
+async fn held_in(env: Environment, kinds: &[Kind], objects: isize) -> isize {
     env.create_all((0..objects).map(object));
     let scripts = NativeScripts::default();
     let handlers = kinds.iter().map(|kind| handler(*kind, &scripts)).collect();
@@ -46,12 +50,28 @@ fn handler(kind: Kind, scripts: &NativeScripts) -> Handler {
                 Ended::Returned(None)
             })
         })
+    } else if kind == Kind::Reconcile {
+        scripts.handler("reconcile_fn", |it| {
+            let children = children_of(&it);
+            Box::pin(async { Ended::Returned(Some(children)) })
+        })
     } else {
         scripts.handler("other_fn", |_| Box::pin(async { Ended::Returned(None) }))
     };
     let interval = ("interval".to_owned(), Argument::Value(600.into()));
-    let options = Vec::from_iter((kind == Kind::Timer).then_some(interval));
+    let owns = ("owns".to_owned(), Argument::Value("configmaps".into()));
+    let timer = (kind == Kind::Timer).then_some(interval);
+    let options = timer.into_iter().chain((kind == Kind::Reconcile).then_some(owns)).collect();
     declared(kind, vec![Argument::Value("kopfexamples".into())], options, function)
+}
+
+/// What a reconcile handler wants: one child, and a status.
+fn children_of(invocation: &Invocation) -> Value {
+    let live = invocation.background().expect("a reconcile handler").live.get();
+    let name = live.header().name.clone().expect("a name");
+    let data = json!({ "image": "example.com/image:1", "name": name });
+    let child = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data });
+    json!({ "children": [child], "status": { "children": 1 } })
 }
 
 fn object(number: isize) -> Value {
@@ -70,6 +90,38 @@ async fn what_waits_takes_little() {
     let both = kept(&[Kind::Daemon, Kind::Timer]).await - seen - timed;
     // A call of a reconcile handler has its children: one pointer in each call.
     assert!(both <= 816, "a daemon that waits beside it: {both} bytes more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_and_its_child_take_little() {
+    let both = kept(&[Kind::Reconcile]).await;
+    // The child is compressed, and what is known of it is a list; as text and as a map, it was 5,500 bytes.
+    assert!(both <= 3_200, "a parent with one child: {both} bytes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_waits_for_its_turn_takes_little() {
+    let none = waiting(0).await;
+    let each = (waiting(OBJECTS).await - none) / OBJECTS;
+    // After the start, all parents wait at once. The future of a call alone has 5,200 bytes; the one that waits has 500.
+    assert!(each <= 3_000, "a parent that waits: {each} bytes");
+}
+
+/// What parents take while the first of them are being called, in bytes.
+async fn waiting(objects: isize) -> isize {
+    let env = Environment::default();
+    env.create_all((0..objects).map(object));
+    let scripts = NativeScripts::default();
+    let function = scripts.handler("reconcile_fn", |_| Box::pin(std::future::pending()));
+    let owns = ("owns".to_owned(), Argument::Value("configmaps".into()));
+    let selector = vec![Argument::Value("kopfexamples".into())];
+    let handler = declared(Kind::Reconcile, selector, vec![owns], function);
+    let running = Running::start(env.operator(Arc::new(scripts), vec![handler]));
+    // Shorter than the time after which the next ones are called.
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let held = heap::held();
+    running.stop().await;
+    held - heap::held()
 }
 
 #[tokio::test(start_paused = true)]

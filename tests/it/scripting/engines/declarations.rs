@@ -72,10 +72,10 @@ fn errors_are_told_as_a_compiler_tells_them() {
     check(
         "-- one\nkopf.on_create('kopfexamples', {retry = 3}, function(ctx) end)",
         &expect![[r#"
-            error: handlers.lua:2: on_create has no option `retry`
+            error: handlers.lua:2:33: on_create has no option `retry`
               |
             2 | kopf.on_create('kopfexamples', {retry = 3}, function(ctx) end)
-              | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+              |                                 ^^^^^
             hint: did you mean `retries`?"#]],
     );
     check(
