@@ -97,10 +97,14 @@ kopf.timer("kopfexamples", { id = "own-times", schedule = function(ctx) return c
 end)
 
 kopf.daemon("kopfexamples", { id = "holds" }, function(ctx)
+    place = ctx.namespace
     local result = kopf.lock("pool", { timeout = "30s" }, function()
-        kopf.sleep(2)
+        say("lock-is-held")
+        -- The other script has seen it.
+        while not kube.get("configmaps", { name = "holder-is-named" }) do
+            kopf.sleep(0.1)
+        end
         return "result"
     end)
-    place = ctx.namespace
     say("lock-" .. result)
 end)

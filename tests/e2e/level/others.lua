@@ -6,7 +6,9 @@ local function say(ctx, what)
 end
 
 kopf.on_create("kopfexamples", { id = "waits" }, function(ctx)
-    kopf.sleep(1)
+    while not kube.get("configmaps", { name = "lock-is-held" }) do
+        kopf.sleep(0.1)
+    end
     local value, problem = kopf.try(kopf.lock, "pool", { timeout = 0.1 }, function() return "no" end)
     if value == nil and string.find(tostring(problem), "holds") then
         say(ctx, "holder-is-named")

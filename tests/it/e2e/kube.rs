@@ -89,7 +89,7 @@ async fn a_watch_outlives_a_restart_of_the_server() {
     let crd = file("examples/crd.yaml");
     plane.kubectl(&["apply", "-f", crd.to_str().expect("a path of text")]);
     let established =
-        ["wait", "--for=condition=established", "--timeout=60s", "crd/kopfexamples.kopf.dev"];
+        ["wait", "--for=condition=established", "--timeout=180s", "crd/kopfexamples.kopf.dev"];
     plane.kubectl(&established);
     let object = file("examples/obj.yaml");
     plane.kubectl(&["apply", "-f", object.to_str().expect("a path of text")]);

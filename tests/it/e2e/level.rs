@@ -69,7 +69,7 @@ async fn play(test: &str, language: &str) {
     until_told(&namespace, &["often", "minute-00", "timer", "timer-of-its-own"]).await;
     let all = namespace.kubectl(&["get", "configmaps", "-o", "name"]).await;
     assert_eq!(all.matches("/sharp-").count(), 1, "all slots of one fraction: {all}");
-    namespace.kubectl(&["delete", "kopfexamples", "one", "--timeout=20s"]).await;
+    namespace.kubectl(&["delete", "kopfexamples", "one", "--timeout=180s"]).await;
     until_told(&namespace, &["finalized"]).await;
     operator.stop().await.assert_code(0);
 }

@@ -82,7 +82,7 @@ impl Stage {
         let definition = file("examples/migration/crd.yaml");
         namespace.kubectl(&["apply", "-f", definition.to_str().expect("a path of text")]).await;
         let definition = format!("crd/{LEASES}");
-        let wait = ["wait", "--for=condition=established", "--timeout=60s", &definition];
+        let wait = ["wait", "--for=condition=established", "--timeout=180s", &definition];
         namespace.kubectl(&wait).await;
         Some(Stage(namespace))
     }

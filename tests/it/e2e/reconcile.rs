@@ -72,7 +72,7 @@ async fn children_are_created_repaired_pruned_and_kept_over_a_restart() {
     namespace.until_prints(&children, "2").await;
     assert_eq!(namespace.kubectl(&of_b).await.trim(), before.trim(), "nothing is written again");
 
-    namespace.kubectl(&["delete", "kopfexamples", "one", "--timeout=20s"]).await;
+    namespace.kubectl(&["delete", "kopfexamples", "one", "--timeout=180s"]).await;
     let ended = operator.stop().await;
     ended.assert_code(0);
     ended.assert_count("Finalized", 1);

@@ -112,7 +112,7 @@ impl Server {
         }
         let both = ["crd/kopfexamples.kopf.dev", "crd/kopfwides.kopf.dev"];
         self.kubectl(
-            &[&["wait", "--for=condition=established", "--timeout=60s"], &both[..]].concat(),
+            &[&["wait", "--for=condition=established", "--timeout=180s"], &both[..]].concat(),
         );
     }
 
