@@ -13,7 +13,9 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, Stopped};
+use super::{
+    AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, SeenChildren, Stopped,
+};
 use crate::logic::{
     change::{
         filters::Question,
@@ -277,8 +279,8 @@ pub struct BackgroundCause {
     pub stopped: Stopped,
     /// The object as its latest event showed it: the kwargs show this instead of [`ObjectCause::object`].
     pub live: LiveObject,
-    /// The kwarg `children` of reconcile handlers: by plural and name.
-    pub children: Option<Arc<Value>>,
+    /// The kwarg `children` of reconcile handlers.
+    pub children: Option<Arc<SeenChildren>>,
 }
 
 impl ObjectCause {

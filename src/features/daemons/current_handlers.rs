@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::call::CallServices;
-use crate::logic::handlers::handler::Handler;
+use crate::logic::handlers::{handler::Handler, relations::RelationIds};
 
 /// A handler that daemons or timers of many objects run, in its latest generation.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub struct Bound {
     pub handler: Arc<Handler>,
     /// The services, which belong to the same generation.
     pub services: Arc<CallServices>,
+    /// The ids of the indexes of a reconcile handler: each of its calls needs them.
+    pub relations: RelationIds,
 }
 
 /// The handlers of one resource.
@@ -31,7 +33,8 @@ pub struct CurrentHandlers(Mutex<Vec<Arc<CurrentHandler>>>);
 impl CurrentHandler {
     fn new(handler: &Arc<Handler>, services: &Arc<CallServices>) -> Self {
         let (handler, services) = (Arc::clone(handler), Arc::clone(services));
-        CurrentHandler(Mutex::new(Arc::new(Bound { handler, services })))
+        let relations = handler.relation_ids();
+        CurrentHandler(Mutex::new(Arc::new(Bound { handler, services, relations })))
     }
 
     /// Returns the present handler. Callers must get it once for each call.

@@ -3,11 +3,10 @@
 use std::{future, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use futures::future::Either;
-use serde_json::Value;
 use tokio::time;
 
-use super::{daemon::Daemon, level::Level, runner::Runner, turns::Turn};
-use crate::call::{CallServices, Logger, SharedPatch};
+use super::{current_handlers::Bound, daemon::Daemon, level::Level, runner::Runner, turns::Turn};
+use crate::call::{Logger, SeenChildren, SharedPatch};
 use crate::features::{
     indexes::Ids,
     reconcile::{Next, Reconciliation},
@@ -18,6 +17,7 @@ use crate::logic::{
     handlers::{
         handler::Handler,
         outcome::{Ended, Outcome, Raised, RaisedKind},
+        relations::RelationIds,
     },
     object::Object,
     reconcile,
@@ -162,8 +162,12 @@ impl Runner {
         if self.daemon.level().is_none() {
             return;
         }
-        let ids = self.handler().relations().into_iter().map(|it| it.id).collect::<Ids>();
         let readiness = &self.base().readiness;
+        if readiness.is_complete() {
+            return;
+        }
+        let RelationIds { children, watched } = &self.daemon.bound().relations;
+        let ids = children.iter().chain(watched).cloned().collect::<Ids>();
         while readiness.lacks(&ids) && !self.daemon.must_end() {
             tokio::select! {
                 biased; // any order will do: both lead to another look
@@ -188,25 +192,26 @@ impl Runner {
         .await
     }
 
-    /// Returns `ctx.children`.
-    pub(super) fn children(&self) -> Option<Arc<Value>> {
+    /// Returns the source of `ctx.children`.
+    pub(super) fn children(&self) -> Option<Arc<SeenChildren>> {
         self.daemon.level()?;
         let bound = self.daemon.bound();
         let object = self.shared().live.get();
         let logger = self.logger();
-        Some(self.reconciliation((&bound.handler, &bound.services), &object, &logger).children())
+        Some(Arc::new(self.reconciliation(&bound, &object, &logger).children()))
     }
 
     fn reconciliation<'a>(
         &'a self,
-        (handler, services): (&'a Handler, &'a CallServices),
+        bound: &'a Bound,
         object: &'a Object,
         logger: &'a Logger,
     ) -> Reconciliation<'a> {
         let base = self.base();
         Reconciliation {
-            handler,
-            services,
+            handler: &bound.handler,
+            services: &bound.services,
+            relations: &bound.relations,
             cluster: &*base.cluster,
             resource: &base.resource,
             object,
@@ -230,8 +235,7 @@ impl Runner {
         };
         let bound = self.daemon.bound();
         let (object, logger) = (self.shared().live.get(), self.logger());
-        let reconciliation =
-            self.reconciliation((&bound.handler, &bound.services), &object, &logger);
+        let reconciliation = self.reconciliation(&bound, &object, &logger);
         let mut memory = level.take_memory();
         let working = async {
             if level.is_finalizing() {

@@ -160,6 +160,11 @@ impl Readiness {
         self.0.borrow().pending.values().map(Pending::to_text).collect()
     }
 
+    /// Returns whether every stream has been indexed completely.
+    pub fn is_complete(&self) -> bool {
+        self.0.borrow().pending.is_empty()
+    }
+
     /// Returns whether any stream that fills these indexes has not been indexed completely.
     pub fn lacks(&self, indexes: &Ids) -> bool {
         self.0.borrow().pending.values().any(|it| it.is_used_by(Some(indexes)))

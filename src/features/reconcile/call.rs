@@ -5,13 +5,15 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 
 use super::requests::{ChildAddress, Requests};
-use crate::call::{CallServices, Logger, Related, SharedPatch};
+use crate::call::{CallServices, Logger, Related, SeenChildren, SeenKind, SharedPatch};
 use crate::logic::{
     access::kube::ResourceRef,
     background::indexing::Key,
     change::order,
     discovery::namespaces::NamespacePattern,
-    handlers::{handler::Handler, outcome::LogLevel, reconcile::label_of},
+    handlers::{
+        handler::Handler, outcome::LogLevel, reconcile::label_of, relations::RelationIds,
+    },
     object::{Object, conditions::Change, depth, resource::Resource},
     reconcile::{self, Applied, Child, Family, Known, Manifest, Observed, Pace, Slow, Wanted},
 };
@@ -77,6 +79,8 @@ pub struct Reconciliation<'a> {
     pub handler: &'a Handler,
     /// The services of its calls.
     pub services: &'a CallServices,
+    /// The ids of its indexes.
+    pub relations: &'a RelationIds,
     /// Where children are applied.
     pub cluster: &'a dyn Cluster,
     /// The resource of the object.
@@ -94,50 +98,28 @@ pub struct Reconciliation<'a> {
 impl Reconciliation<'_> {
     /// Returns the children as the watch shows them at present.
     fn observed(&self) -> Vec<Observed> {
-        let parent = Key::text(self.object.header().uid.as_deref().unwrap_or_default());
         let mut observed = Vec::new();
-        for (id, _) in self.handler.child_indexes() {
-            let related = self.services.reconcilers.related(&id);
-            let values = self.services.indexes.get(&id).and_then(|it| it.get(&parent));
-            let values = values.iter().flat_map(|it| it.iter());
-            observed.extend(values.filter_map(|it| read(it, &related)));
+        for SeenKind { related, values, .. } in self.seen() {
+            let packed = values.iter().flat_map(|it| it.iter());
+            observed.extend(packed.filter_map(|it| read(it, &related)));
         }
         observed
     }
 
-    /// Returns `ctx.children`: the children as the watch shows them at present.
-    pub fn children(&self) -> Arc<Value> {
-        let header = self.object.header();
-        let parent = Key::text(header.uid.as_deref().unwrap_or_default());
-        let home = header.namespace.as_deref();
-        let mut tree = Map::new();
-        for (id, kind) in self.handler.child_indexes() {
-            let related = self.services.reconcilers.related(&id);
-            let kinds = &related.kinds;
-            if kinds.is_empty() {
-                let name = kind.text.rsplit('/').next().unwrap_or_default();
-                let name = name.split('.').next().unwrap_or_default();
-                tree.entry(name).or_insert_with(|| Value::Object(Map::new()));
-            }
-            for resource in kinds {
-                let key = plural_in(&tree, kinds, resource);
-                tree.entry(key).or_insert_with(|| Value::Object(Map::new()));
-            }
-            let values = self.services.indexes.get(&id).and_then(|it| it.get(&parent));
-            let values = values.iter().flat_map(|it| it.iter());
-            for child in values.filter_map(|it| read(it, &related)) {
-                let place = child.namespace.as_deref();
-                let name = match place.filter(|it| Some(*it) != home) {
-                    Some(other) => format!("{other}/{}", child.name),
-                    None => child.name.clone(),
-                };
-                let key = plural_in(&tree, kinds, &child.resource);
-                if let Value::Object(all) = tree.entry(key).or_insert_with(|| Map::new().into()) {
-                    all.insert(name, child.into_body());
-                }
-            }
-        }
-        Arc::new(Value::Object(tree))
+    /// Returns the source of `ctx.children`: the children as the watch shows them at present.
+    pub fn children(&self) -> SeenChildren {
+        SeenChildren::new(self.object.header().namespace.clone(), self.seen())
+    }
+
+    fn seen(&self) -> Vec<SeenKind> {
+        let parent = Key::text(self.object.header().uid.as_deref().unwrap_or_default());
+        let kinds = self.relations.children.iter().zip(self.handler.owned_kinds());
+        let seen = kinds.map(|(id, kind)| SeenKind {
+            named: kind.text.clone(),
+            related: self.services.reconcilers.related(id),
+            values: self.services.indexes.get(id).and_then(|it| it.get(&parent)),
+        });
+        seen.collect()
     }
 
     /// Does what the function wants: applies and deletes children, and adds the changes of the status to the patch.
@@ -286,8 +268,8 @@ impl Reconciliation<'_> {
         let Manifest { path, api_version, kind, .. } = manifest;
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let mut is_owned = false;
-        for (id, _) in self.handler.child_indexes() {
-            for resource in self.services.reconcilers.related(&id).kinds {
+        for id in &self.relations.children {
+            for resource in self.services.reconcilers.related(id).kinds {
                 if resource.group == group && resource.kind == *kind {
                     is_owned = true;
                     if resource.version == version {
@@ -303,11 +285,11 @@ impl Reconciliation<'_> {
             LookupError::Unresolved(message) => format!("{path}.kind: {message}"),
         })?;
         let is_named =
-            self.handler.child_indexes().any(|(_, it)| it.selector.check(&resource, &|_, _| false));
+            self.handler.owned_kinds().iter().any(|it| it.selector.check(&resource, &|_, _| false));
         if is_owned || is_named {
             return Ok(resource);
         }
-        let owned: Vec<_> = self.handler.child_indexes().map(|(_, it)| it.text.as_str()).collect();
+        let owned: Vec<_> = self.handler.owned_kinds().iter().map(|it| it.text.as_str()).collect();
         Err(format!(
             "{path}.kind: {kind} ({api_version}) is not in the option `owns` = {owned:?}: add \"{}\"",
             resource.plural
@@ -353,17 +335,6 @@ impl Reconciliation<'_> {
             self.handler
         );
         self.logger.log(if is_first { LogLevel::Warning } else { LogLevel::Debug }, &text);
-    }
-}
-
-/// Returns the key of a kind in `ctx.children`: the plural, with the group if two kinds have the same one.
-fn plural_in(tree: &Map<String, Value>, kinds: &[Arc<Resource>], resource: &Resource) -> String {
-    let with_group = format!("{}.{}", resource.plural, resource.group);
-    let is_taken = |it: &Arc<Resource>| it.plural == resource.plural && it.group != resource.group;
-    if kinds.iter().any(is_taken) && tree.contains_key(&resource.plural) {
-        with_group
-    } else {
-        resource.plural.clone()
     }
 }
 

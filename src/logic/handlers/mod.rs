@@ -11,5 +11,5 @@ pub mod outcome;
 mod owner;
 pub mod progress;
 pub mod reconcile;
-mod relations;
+pub mod relations;
 pub mod selector;

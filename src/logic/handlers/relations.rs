@@ -11,6 +11,15 @@ use super::{
 };
 use crate::logic::text::json;
 
+/// The ids of the indexes of one reconcile handler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RelationIds {
+    /// The indexes of its children, in the order of [`Handler::owned_kinds`].
+    pub children: Vec<Arc<str>>,
+    /// The indexes of what it watches.
+    pub watched: Vec<Arc<str>>,
+}
+
 impl Handler {
     /// Returns whether `kopf.reconcile` has declared it.
     pub fn is_reconciler(&self) -> bool {
@@ -44,10 +53,17 @@ impl Handler {
         self.ids().map(label_of).collect()
     }
 
-    /// Returns the ids of the indexes of its children, with the kinds.
-    pub fn child_indexes(&self) -> impl Iterator<Item = (Arc<str>, &Named)> {
-        let owns = self.reconcile.iter().flat_map(|it| &it.owns);
-        owns.map(|it| (self.relation_id("owns", it), it))
+    /// Returns the kinds of its children.
+    pub fn owned_kinds(&self) -> &[Named] {
+        self.reconcile.as_ref().map_or(&[], |it| &it.owns)
+    }
+
+    /// Returns the ids of the indexes of a reconcile handler.
+    pub fn relation_ids(&self) -> RelationIds {
+        let Some(options) = &self.reconcile else { return RelationIds::default() };
+        let children = options.owns.iter().map(|it| self.relation_id("owns", it)).collect();
+        let watched = options.watches.iter().map(|it| self.relation_id("watches", &it.kind));
+        RelationIds { children, watched: watched.collect() }
     }
 
     /// Returns the id of the index of the parents of its objects, if it needs one.

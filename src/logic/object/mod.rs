@@ -152,6 +152,13 @@ impl Object {
         })
     }
 
+    /// Returns the tree, without a copy if nobody else has it.
+    pub fn into_body(self) -> Value {
+        let body = Arc::clone(self.body());
+        drop(self);
+        Arc::unwrap_or_clone(body)
+    }
+
     /// Returns whether the body has all of these fields with these values, if that can be told without building its tree; maps may
     /// have further fields.
     pub fn is_known_to_contain(&self, part: &Map<String, Value>) -> bool {

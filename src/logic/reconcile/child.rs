@@ -149,13 +149,6 @@ impl Observed {
     pub fn body(&self) -> &Value {
         self.object.body()
     }
-
-    /// Returns the tree, without a copy if nobody else has the object.
-    pub fn into_body(self) -> Value {
-        let body = Arc::clone(self.object.body());
-        drop(self);
-        Arc::unwrap_or_clone(body)
-    }
 }
 
 impl Family<'_> {

@@ -174,7 +174,8 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
             Kwarg::Handle(background.stopped.clone().into())
         }
         (ObjectDetail::Background(background), "children") => {
-            background.children.clone().map_or(Kwarg::Absent, Kwarg::Tree)
+            let children = background.children.as_ref();
+            children.map_or(Kwarg::Absent, |it| Kwarg::Tree(it.tree()))
         }
         (ObjectDetail::Admission(admission), name) => of_admission(admission, name),
         (

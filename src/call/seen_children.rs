@@ -1,0 +1,81 @@
+//! `ctx.children`: the children of an object, as they were when the call began.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+
+use super::Related;
+use crate::logic::{background::indexing::Values, object::resource::Resource};
+
+/// The children of an object at one moment. They are unpacked when a function first asks for them: many never do.
+#[derive(Debug)]
+pub struct SeenChildren {
+    /// The namespace of the parent.
+    home: Option<String>,
+    kinds: Vec<SeenKind>,
+    tree: OnceLock<Arc<Value>>,
+}
+
+/// The children that one item of the option `owns` selects.
+#[derive(Debug)]
+pub struct SeenKind {
+    /// The name of the kind in the declaration.
+    pub named: String,
+    /// What the packed objects have in common.
+    pub related: Related,
+    /// The packed objects; `None` if there are none.
+    pub values: Option<Values>,
+}
+
+impl SeenChildren {
+    /// Notes the children of a parent in this namespace.
+    pub fn new(home: Option<String>, kinds: Vec<SeenKind>) -> Self {
+        SeenChildren { home, kinds, tree: OnceLock::new() }
+    }
+
+    /// Returns the children by the plural of their kind and by name.
+    pub fn tree(&self) -> Arc<Value> {
+        Arc::clone(self.tree.get_or_init(|| Arc::new(self.unpacked())))
+    }
+
+    fn unpacked(&self) -> Value {
+        let mut tree = Map::new();
+        for SeenKind { named, related, values } in &self.kinds {
+            let kinds = &related.kinds;
+            if kinds.is_empty() {
+                let name = named.rsplit('/').next().unwrap_or_default();
+                let name = name.split('.').next().unwrap_or_default();
+                tree.entry(name).or_insert_with(|| Value::Object(Map::new()));
+            }
+            for resource in kinds {
+                let key = plural_in(&tree, kinds, resource);
+                tree.entry(key).or_insert_with(|| Value::Object(Map::new()));
+            }
+            let packed = values.iter().flat_map(|it| it.iter());
+            for (resource, object) in packed.filter_map(|it| related.unpack(it)) {
+                let header = object.header();
+                let Some(name) = header.name.clone() else { continue };
+                let name = match header.namespace.as_deref() {
+                    Some(other) if Some(other) != self.home.as_deref() => format!("{other}/{name}"),
+                    Some(_) | None => name,
+                };
+                let key = plural_in(&tree, kinds, &resource);
+                if let Value::Object(all) = tree.entry(key).or_insert_with(|| Map::new().into()) {
+                    all.insert(name, object.into_body());
+                }
+            }
+        }
+        Value::Object(tree)
+    }
+}
+
+/// Returns the key of a kind in `ctx.children`: the plural, with the group if two kinds have the same one.
+fn plural_in(tree: &Map<String, Value>, kinds: &[Arc<Resource>], resource: &Resource) -> String {
+    let with_group = format!("{}.{}", resource.plural, resource.group);
+    let is_taken = |it: &Arc<Resource>| it.plural == resource.plural && it.group != resource.group;
+    if kinds.iter().any(is_taken) && tree.contains_key(&resource.plural) {
+        with_group
+    } else {
+        resource.plural.clone()
+    }
+}
