@@ -121,9 +121,11 @@ impl Reconcilers {
         let found: Vec<_> = {
             let state = self.0.lock();
             let Some(of_handler) = state.calls.get(handler) else { return };
-            let all = of_handler.values().filter(|_| *key == Key::Null);
-            let calls = of_handler.get(key).into_iter().chain(all).flatten();
-            calls.filter_map(Weak::upgrade).collect()
+            if *key == Key::Null {
+                of_handler.values().flatten().filter_map(Weak::upgrade).collect()
+            } else {
+                of_handler.get(key).into_iter().flatten().filter_map(Weak::upgrade).collect()
+            }
         };
         // Without the lock: a woken task may take it.
         for call in &found {
