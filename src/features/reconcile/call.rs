@@ -11,9 +11,7 @@ use crate::logic::{
     background::indexing::Key,
     change::order,
     discovery::namespaces::NamespacePattern,
-    handlers::{
-        handler::Handler, outcome::LogLevel, reconcile::label_of, relations::RelationIds,
-    },
+    handlers::{handler::Handler, outcome::LogLevel, reconcile::label_of, relations::RelationIds},
     object::{Object, conditions::Change, depth, resource::Resource},
     reconcile::{self, Applied, Child, Family, Known, Manifest, Observed, Pace, Slow, Wanted},
 };

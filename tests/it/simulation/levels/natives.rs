@@ -108,7 +108,11 @@ async fn run(invocation: &Arc<Invocation>, levels: &Levels, process: u64, what: 
         return Ended::Returned(None);
     }
     // The function sees the object as it is now, not as it was before its nap.
-    let children = invocation.background().and_then(|it| it.children.clone()).unwrap_or_default();
+    let children = invocation
+        .background()
+        .and_then(|it| it.children.as_ref())
+        .map(|it| it.tree())
+        .unwrap_or_default();
     let seen = children[CHILDREN].as_object().map_or(0, serde_json::Map::len);
     let (name, x) = (meta["name"].as_str().unwrap_or_default(), spec["x"].as_u64());
     let x = x.unwrap_or_default();
