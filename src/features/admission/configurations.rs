@@ -64,15 +64,6 @@ pub struct Wanted {
     pub guarded: Vec<Guarded>,
 }
 
-/// What happens to the webhooks when the operator ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// Remove those that are not persistent, unless another operator has written them meanwhile.
-    Remove,
-    /// Keep them: other replicas answer the reviews.
-    Keep,
-}
-
 /// The webhook configurations of one operator.
 #[derive(Clone)]
 pub struct Configurations {
@@ -90,14 +81,13 @@ pub struct Configurations {
     pub pauses: Pauses,
     /// Where problems are reported.
     pub health: Health,
-    /// What happens at the end.
-    pub exit: Exit,
     /// The CRDs that were written at least once, or that another replica writes.
     pub settled: watch::Sender<BTreeSet<String>>,
 }
 
 impl Configurations {
-    /// Keeps all objects until `stop`.
+    /// Keeps all objects until `stop`, and then removes the webhooks that are not persistent, unless another process has written them
+    /// meanwhile. Dropped before, it keeps them: other replicas answer the reviews.
     pub async fn run(self, wanted: watch::Receiver<Option<Wanted>>, stop: CancellationToken) {
         self.health.note(PART, HealthState::Unready, "the webhooks are not configured yet");
         let keep = |part| Keeper::new(&self, part, wanted.clone()).run(stop.clone());
@@ -157,6 +147,15 @@ struct Written {
     stored: Value,
     /// The version that the server made, if it is a number: older ones do not show it.
     version: Option<u64>,
+}
+
+/// As whom an object is written.
+#[derive(Clone, Copy)]
+struct Writer<'a> {
+    /// The identity that is stored; `None` removes it.
+    identity: Option<&'a str>,
+    /// The version that the object must still have.
+    version: Option<&'a str>,
 }
 
 impl<'a> Keeper<'a> {
@@ -324,11 +323,12 @@ impl<'a> Keeper<'a> {
 
     /// Creates the object if it does not exist, and replaces its webhooks.
     async fn send(&self, webhooks: &Value) -> Result<Object, ApiError> {
-        match self.patch(webhooks, Some(&self.parts.identity)).await {
+        let Configurations { name, identity, cluster, .. } = self.parts;
+        let writer = Writer { identity: Some(identity), version: None };
+        match self.patch(webhooks, writer).await {
             Err(error) if error.class == ErrorClass::Missing && self.part.is_created() => {}
             sent => return sent,
         }
-        let Configurations { name, identity, cluster, .. } = self.parts;
         let object = json!({
             "apiVersion": self.resource.api_version(),
             "kind": self.resource.kind,
@@ -338,16 +338,17 @@ impl<'a> Keeper<'a> {
         let payload = object.to_string().into();
         let new = NewObject { resource: &self.resource, namespace: None, payload, backoffs: None };
         match cluster.create(new).await {
-            Err(error) if error.class == ErrorClass::Conflict => {
-                self.patch(webhooks, Some(identity)).await
-            }
+            Err(error) if error.class == ErrorClass::Conflict => self.patch(webhooks, writer).await,
             sent => sent,
         }
     }
 
-    async fn patch(&self, webhooks: &Value, writer: Option<&str>) -> Result<Object, ApiError> {
-        let annotations = json!({ WRITER: writer });
-        let metadata = json!({ "annotations": annotations });
+    async fn patch(&self, webhooks: &Value, writer: Writer<'_>) -> Result<Object, ApiError> {
+        let annotations = json!({ WRITER: writer.identity });
+        let mut metadata = json!({ "annotations": annotations });
+        if let (Some(version), Some(metadata)) = (writer.version, metadata.as_object_mut()) {
+            metadata.insert("resourceVersion".to_owned(), version.into());
+        }
         let payload = match self.part {
             Part::Reviews(_) => json!({ "metadata": metadata, "webhooks": webhooks }),
             Part::Conversion(_) => {
@@ -369,7 +370,7 @@ impl<'a> Keeper<'a> {
     /// Removes the webhooks that nobody answers from now on.
     async fn end(self) {
         let is_ours = self.written.is_some() && !self.is_left && self.is_writer();
-        if !is_ours || self.parts.exit == Exit::Keep {
+        if !is_ours {
             return;
         }
         let Some(wanted) = self.wanted.borrow().clone() else { return };
@@ -383,7 +384,12 @@ impl<'a> Keeper<'a> {
                 return Ok(());
             }
             tracing::info!(target: TARGET, "Cleaning up {}.", self.name());
-            self.patch(&webhooks, None).await.map(drop)
+            let version = present.header().resource_version.as_deref();
+            match self.patch(&webhooks, Writer { identity: None, version }).await {
+                // Another process has written them since.
+                Err(error) if error.class == ErrorClass::Conflict => Ok(()),
+                sent => sent.map(drop),
+            }
         };
         let problem = match time::timeout(END_MAX, removal).await {
             Ok(Ok(())) => return,

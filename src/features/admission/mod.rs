@@ -10,7 +10,7 @@ mod guarded;
 mod reviewer;
 
 pub use self::{
-    configurations::{Configurations, Exit, Wanted},
+    configurations::{Configurations, Wanted},
     guarded::GuardedReviewer,
     reviewer::{AdmissionHandlers, OperatorReviewer, RecallMemo, Serving},
 };

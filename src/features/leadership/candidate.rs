@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::Leadership;
+use super::{Leadership, released::Released};
 use crate::logic::{
     object::{Object, resource::Resource},
     replicas::leadership::{Elector, Request, Role, Terms, leases},
@@ -61,13 +61,14 @@ impl Candidate {
         }
     }
 
-    /// Takes part in the election, leads, and releases the lease when told to stop.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
+    /// Takes part in the election, leads, and releases the lease when told to stop. Returns the released lease; `None` if this
+    /// replica did not lead, or could not release it.
+    pub(super) async fn run(mut self, stop: CancellationToken) -> Option<Released> {
         loop {
             let role = self.elector.role(self.uptime());
             self.publish(&role);
             if let Role::Lost(_) = role {
-                return;
+                return None;
             }
             let deadline = self.elector.deadline().map(|it| self.instant(it));
             tokio::select! {
@@ -91,7 +92,8 @@ impl Candidate {
                 answer = time::timeout_at(limit, self.ask(&request)) => self.take(&request, sent, answer),
             }
         }
-        self.release().await;
+        let is_released = self.release().await;
+        is_released.then(|| Released { cluster: self.cluster, terms: self.terms })
     }
 
     async fn ask(&self, request: &Request) -> Result<Object, ApiError> {
@@ -190,14 +192,15 @@ impl Candidate {
         }
     }
 
-    /// Releases the lease if this replica holds it.
-    async fn release(&mut self) {
+    /// Releases the lease if this replica holds it. Returns whether it did.
+    async fn release(&mut self) -> bool {
         let lease = self.lease();
         match time::timeout(RELEASE_TIMEOUT, self.try_release()).await {
             Ok(Ok(true)) => {
                 // The remaining work does not concern other replicas, for example posting the last events.
                 self.leadership.publish(&Role::Leader, None);
                 tracing::info!(target: TARGET, "Released the {lease}.");
+                return true;
             }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
@@ -207,6 +210,7 @@ impl Candidate {
                 tracing::warn!(target: TARGET, "Could not release the {lease} in time. It expires by itself.");
             }
         }
+        false
     }
 
     async fn try_release(&mut self) -> Result<bool, ApiError> {

@@ -1,9 +1,11 @@
 //! Leader election among replicas: holds one Lease, or waits for it.
 //!
 //! All decisions are in `logic/replicas/leadership/`; this module has the requests and the clock. The election lasts as long as the
-//! operator: the lease is also renewed during shutdown and clean-up handlers. Only the last events are posted after its release.
+//! operator: the lease is also renewed during shutdown and clean-up handlers. After its release, only the last events are posted and,
+//! if no other replica takes it, the webhooks removed.
 
 mod candidate;
+mod released;
 
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::candidate::Candidate;
+pub use self::released::Released;
 use crate::logic::replicas::leadership::{Role, Terms};
 pub use crate::ports::Leadership;
 use crate::ports::{Clock, Cluster};
@@ -19,7 +22,7 @@ use crate::telemetry::Health;
 /// A running leader election.
 pub struct Election {
     leadership: Leadership,
-    task: JoinSet<()>,
+    task: JoinSet<Option<Released>>,
     stop: CancellationToken,
 }
 
@@ -51,9 +54,10 @@ impl Election {
         self.leadership.lost().await
     }
 
-    /// Releases the lease, so that another replica can lead at once.
-    pub async fn end(mut self) {
+    /// Releases the lease, so that another replica can lead at once. Returns it; `None` if this replica did not lead, or could not
+    /// release it.
+    pub async fn end(mut self) -> Option<Released> {
         self.stop.cancel();
-        while self.task.join_next().await.is_some() {}
+        self.task.join_next().await?.ok().flatten()
     }
 }

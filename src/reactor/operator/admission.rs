@@ -11,8 +11,9 @@ use tokio::{sync::watch, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::features::admission::{
-    AdmissionHandlers, Configurations, Exit, GuardedReviewer, OperatorReviewer, Wanted,
+    AdmissionHandlers, Configurations, GuardedReviewer, OperatorReviewer, Wanted,
 };
+use crate::features::leadership::Released;
 use crate::logic::{
     admission::{
         configuration::{ClientConfig, Rule},
@@ -148,7 +149,6 @@ impl Admission {
                 leadership: shared.leadership.clone(),
                 pauses: shared.pauses.clone(),
                 health: operator.health.clone(),
-                exit: if settings.leadership.enabled { Exit::Keep } else { Exit::Remove },
                 settled,
             };
             let (wanted, receiver) = watch::channel(None);
@@ -197,13 +197,43 @@ impl Admission {
         }
     }
 
+    /// Returns whether this process writes configurations, while it leads.
+    fn has_configurations(&self) -> bool {
+        self.running.as_ref().is_some_and(|it| !it.configuring.is_empty())
+    }
+
+    /// Ends the server of one of several replicas. Its configurations are removed if it has led, and if no other replica takes the
+    /// lease: until then, the server answers reviews.
+    pub(super) async fn end_after(self, released: Option<Released>) {
+        let is_last = match released {
+            Some(lease) if self.has_configurations() => lease.is_left().await,
+            Some(_) | None => false,
+        };
+        if is_last {
+            tracing::info!(
+                target: "kopf.admission",
+                "No other replica has taken the lease: removing the webhooks."
+            );
+            return self.end().await;
+        }
+        let Some(mut running) = self.running else { return };
+        running.configuring.shutdown().await;
+        running.end().await;
+    }
+
     /// Removes the configurations, then ends the server.
     pub(super) async fn end(self) {
         let Some(mut running) = self.running else { return };
         running.stop.0.cancel();
         while running.configuring.join_next().await.is_some() {}
-        running.stop.1.cancel();
-        while running.serving.join_next().await.is_some() {}
+        running.end().await;
+    }
+}
+
+impl Running {
+    async fn end(mut self) {
+        self.stop.1.cancel();
+        while self.serving.join_next().await.is_some() {}
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{background_tasks::BackgroundTasks, serve::Serve};
 use crate::features::{
-    leadership::{Election, Leadership},
+    leadership::{Election, Leadership, Released},
     peering::{self, Common, PeeringTargets},
 };
 use crate::logic::replicas::{leadership::Terms, peering::Identity};
@@ -66,11 +66,14 @@ impl Replicas {
         }
     }
 
-    /// Releases the lease, so that another replica can lead.
-    pub(in crate::reactor) async fn end(self) {
-        if let Some(election) = self.election {
-            election.end().await;
-        }
+    /// Returns whether there is an election, and so perhaps another replica.
+    pub(super) fn are_electing(&self) -> bool {
+        self.election.is_some()
+    }
+
+    /// Releases the lease, so that another replica can lead. Returns it; `None` if this replica did not lead.
+    pub(super) async fn end(self) -> Option<Released> {
+        self.election?.end().await
     }
 }
 

@@ -7,7 +7,11 @@ use std::sync::Arc;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::{poster::Poster, probing::Probing, replicas::Replicas, serve::Serve};
+use super::{
+    poster::Poster,
+    probing::Probing,
+    serve::{Remaining, Serve},
+};
 use crate::call::{
     CallServices, Current, EventQueue, Indexes, LiveGeneration, Locks, Memo, Notices, Reconcilers,
 };
@@ -58,11 +62,11 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     if let Err(Failure::Leadership(reason)) = served {
         return Err(Failure::Leadership(reason));
     }
-    let (served, replicas) = match served {
-        Ok(replicas) => (Ok(()), replicas),
+    let (served, remaining) = match served {
+        Ok(remaining) => (Ok(()), remaining),
         Err(failure) => (Err(failure), None),
     };
-    let cleaned = operator.clean_up_as_leader(replicas, served.is_err()).await;
+    let cleaned = operator.clean_up_as_leader(remaining, served.is_err()).await;
     if let Err(Failure::Leadership(_)) = &cleaned {
         return cleaned;
     }
@@ -171,16 +175,16 @@ impl OperatorContext {
     /// leadership is lost.
     async fn clean_up_as_leader(
         &self,
-        replicas: Option<Replicas>,
+        remaining: Option<Remaining>,
         has_failed: bool,
     ) -> Result<(), Failure> {
-        let Some(replicas) = replicas else { return self.clean_up(has_failed).await };
+        let Some(remaining) = remaining else { return self.clean_up(has_failed).await };
         let cleaned = tokio::select! {
             biased; // the loss first: nothing may be done after it
-            reason = replicas.lost() => return Err(Failure::Leadership(reason)),
+            reason = remaining.lost() => return Err(Failure::Leadership(reason)),
             cleaned = self.clean_up(has_failed) => cleaned,
         };
-        replicas.end().await;
+        remaining.end().await;
         cleaned
     }
 
@@ -211,7 +215,7 @@ impl OperatorContext {
         settings: &Arc<Settings>,
         poster: &mut Poster,
         stop: &CancellationToken,
-    ) -> Result<Option<Replicas>, Failure> {
+    ) -> Result<Option<Remaining>, Failure> {
         let serve = Serve {
             operator: self,
             settings: Arc::clone(settings),

@@ -47,6 +47,28 @@ pub(in crate::reactor) struct Serve<'a> {
     pub(in crate::reactor) webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
+/// What runs longer than the streams.
+pub(in crate::reactor) struct Remaining {
+    replicas: Replicas,
+    /// Reviews are answered until another replica leads.
+    admission: Option<Admission>,
+}
+
+impl Remaining {
+    /// Waits until this replica must not act any more; returns the reason.
+    pub(super) async fn lost(&self) -> String {
+        self.replicas.lost().await
+    }
+
+    /// Releases the lease, so that another replica can lead, and ends the webhook server.
+    pub(super) async fn end(self) {
+        let released = self.replicas.end().await;
+        if let Some(admission) = self.admission {
+            admission.end_after(released).await;
+        }
+    }
+}
+
 /// Ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
 struct Abandoning(Arc<daemons::Daemons>);
 
@@ -57,15 +79,14 @@ impl Drop for Abandoning {
 }
 
 impl Serve<'_> {
-    /// Runs from the login to the end of the last stream. Returns the leader election, which keeps running: the lease is still
-    /// held.
+    /// Runs from the login to the end of the last stream. Returns what keeps running: the lease is still held.
     pub(in crate::reactor) async fn run(
         mut self,
         scope: &Scope,
         connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         candidates: Candidates,
         stop: &CancellationToken,
-    ) -> Result<Option<Replicas>, Failure> {
+    ) -> Result<Option<Remaining>, Failure> {
         tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
         let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(None) };
         let cluster = cluster?;
@@ -107,26 +128,28 @@ impl Serve<'_> {
         let Some(prepared) = unless_stopped(stop, prepared).await else { return Ok(None) };
         prepared.map_err(Failure::Webhooks)?;
         drop(live);
-        let lost = tokio::select! {
+        let served = tokio::select! {
             biased; // the loss first: everything that runs is dropped at once, and nothing new starts
-            reason = replicas.lost() => Some(reason),
-            () = self.serve(shared, (observer, &replicas, admission), candidates, stop) => None,
+            reason = replicas.lost() => Err(reason),
+            admission = self.serve(shared, (observer, &replicas, admission), candidates, stop) => Ok(admission),
         };
-        if let Some(reason) = lost {
-            daemons.cancel_all().await;
-            return Err(Failure::Leadership(reason));
+        match served {
+            Ok(admission) => Ok(Some(Remaining { replicas, admission })),
+            Err(reason) => {
+                daemons.cancel_all().await;
+                Err(Failure::Leadership(reason))
+            }
         }
-        Ok(Some(replicas))
     }
 
-    /// Runs the streams and the background tasks until `stop`.
+    /// Runs the streams and the background tasks until `stop`. Returns what answers reviews, if there may be other replicas.
     async fn serve(
         &self,
         shared: Shared<'_>,
         (mut observer, replicas, mut admission): (Observer<'_>, &Replicas, Admission),
         mut candidates: Candidates,
         stop: &CancellationToken,
-    ) {
+    ) -> Option<Admission> {
         let mut state = GenerationState::first(self.operator, Arc::clone(&self.settings));
         let mut tasks = self.tasks(&state, &shared);
         let schedules = self.start_schedules(&state, &shared, &mut tasks, stop);
@@ -196,8 +219,14 @@ impl Serve<'_> {
         self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // Started together: workers finish their cycles while daemons and timers stop.
         future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
-        admission.end().await;
+        let remaining = if replicas.are_electing() {
+            Some(admission)
+        } else {
+            admission.end().await;
+            None
+        };
         tasks.end().await;
+        remaining
     }
 
     /// Opens the webhook server that a candidate needs, and discovers the resources that it selects.

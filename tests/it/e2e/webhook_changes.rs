@@ -134,6 +134,16 @@ impl Place {
         .await;
     }
 
+    /// Returns the names of the webhooks that the API server calls.
+    async fn webhooks(&self) -> String {
+        let kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations";
+        let names = format!(
+            "jsonpath={{.items[?(@.metadata.name=='{}')].webhooks[*].name}}",
+            self.managed()
+        );
+        self.namespace.kubectl(&["get", kinds, "-o", &names]).await
+    }
+
     /// Waits until requests are changed by the handler with this mark.
     async fn until_marked(&self, mark: &str) {
         until("the mark is there", async || {
@@ -293,9 +303,13 @@ async fn every_request_is_reviewed_while_two_replicas_are_replaced_one_after_ano
     let failures = load.end().await;
     assert!(failures.len() <= CLIENTS, "{failures:?}");
     assert!(failures.iter().all(|it| it.contains("failed calling webhook")), "{failures:?}");
+    let last = replicas.pop_back().expect("a replica");
     for replica in replicas {
         replica.stop().await.assert_code(0);
+        assert_eq!(place.webhooks().await.split(' ').count(), 2, "another replica leads");
     }
+    last.stop().await.assert_code(0);
+    assert_eq!(place.webhooks().await, "", "the last replica removes them");
     tasks.shutdown().await;
     place.remove();
 }

@@ -48,7 +48,7 @@ const SLACK: usize = 200;
 /// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a room of its own, or space
 /// by a cut; who raises a number says why in the commit.
 const BUDGETS: &[(&str, usize)] = &[
-    ("call", 2800),
+    ("call", 2900),
     ("checker", 6000),
     ("cli", 13500),
     ("cluster", 4400),
@@ -74,7 +74,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/discovery", 700),
     ("logic/generation", 500),
     ("logic/handlers", 3900),
-    ("logic/object", 2800),
+    ("logic/object", 2900),
     ("logic/reconcile", 1000),
     ("logic/replicas", 1000),
     ("logic/schedules", 500),
@@ -85,7 +85,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/generation", 900),
     ("reactor/object", 4800),
     ("reactor/observer", 1100),
-    ("reactor/operator", 1200),
+    ("reactor/operator", 1300),
     ("reactor/streams", 1300),
     ("scripting", 200),
     ("scripting/functions", 15400),

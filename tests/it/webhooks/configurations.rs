@@ -76,6 +76,33 @@ fn an_operator_whose_successor_has_started_leaves_the_configurations_alone() {
 }
 
 #[test]
+fn the_last_of_several_replicas_removes_the_configurations() {
+    run_paused(async {
+        let (env, local) = local_environment();
+        let start = async |name: &str| {
+            let mut replica = operator(&env, BOTH, &local).await;
+            replica.identity = kopf::testing::identity(name);
+            replica.settings.lock().leadership.enabled = true;
+            Running::start(replica)
+        };
+        let pass = async |seconds| env.until(env.start.elapsed().as_secs() + seconds).await;
+        let leader = start("leader").await;
+        pass(5).await;
+        let standby = start("standby").await;
+        let idle = start("idle").await;
+        pass(5).await;
+        idle.stop().await;
+        assert_eq!(names(&env.get(VALIDATING, NAME)).len(), 2, "it has not led");
+        leader.stop().await;
+        pass(5).await;
+        assert_eq!(names(&env.get(VALIDATING, NAME)).len(), 2, "another replica leads");
+        standby.stop().await;
+        assert_eq!(names(&env.get(VALIDATING, NAME)), ["kept.auto.kopf.dev"]);
+        assert_eq!(names(&env.get(MUTATING, NAME)), [""; 0]);
+    });
+}
+
+#[test]
 fn a_reload_changes_the_configurations() {
     run_paused(async {
         let (env, local) = local_environment();
