@@ -173,13 +173,13 @@ fn a_schema_without_conditions_is_reported_once() {
         env
     };
     in_both_of(environment, &TIMER, on, async |failing: &Failing| {
-        failing.env.until(5).await;
-        for name in ["a", "b"] {
+        // One after the other: of two that fail at once, both are told before the first response.
+        for (name, seconds) in [("a", 50), ("b", 100)] {
             let mut object = kopf::testing::object("default", name);
             object["metadata"]["labels"] = json!({ "broken": "yes" });
             failing.env.create(object);
+            failing.env.until(seconds).await;
         }
-        failing.env.until(100).await;
         assert_eq!(failing.log.count("has no status.conditions"), 1, "{}", failing.log.text());
         assert_eq!(failing.env.requests("PATCH", "/status").len(), 1);
     });
