@@ -202,6 +202,15 @@ impl Admission {
         self.running.as_ref().is_some_and(|it| !it.configuring.is_empty())
     }
 
+    /// Ends, unless there may be other replicas: then it is returned, and goes on.
+    pub(super) async fn end_if(self, is_alone: bool) -> Option<Self> {
+        if !is_alone {
+            return Some(self);
+        }
+        self.end().await;
+        None
+    }
+
     /// Ends the server of one of several replicas. Its configurations are removed if it has led, and if no other replica takes the
     /// lease: until then, the server answers reviews.
     pub(super) async fn end_after(self, released: Option<Released>) {

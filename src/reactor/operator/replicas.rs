@@ -66,9 +66,9 @@ impl Replicas {
         }
     }
 
-    /// Returns whether there is an election, and so perhaps another replica.
-    pub(super) fn are_electing(&self) -> bool {
-        self.election.is_some()
+    /// Returns whether there is no other replica, because there is no election.
+    pub(super) fn is_alone(&self) -> bool {
+        self.election.is_none()
     }
 
     /// Releases the lease, so that another replica can lead. Returns it; `None` if this replica did not lead.

@@ -131,7 +131,7 @@ impl Serve<'_> {
         let served = tokio::select! {
             biased; // the loss first: everything that runs is dropped at once, and nothing new starts
             reason = replicas.lost() => Err(reason),
-            admission = self.serve(shared, (observer, &replicas, admission), candidates, stop) => Ok(admission),
+            admission = Box::pin(self.serve(shared, (observer, &replicas, admission), candidates, stop)) => Ok(admission),
         };
         match served {
             Ok(admission) => Ok(Some(Remaining { replicas, admission })),
@@ -219,12 +219,7 @@ impl Serve<'_> {
         self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // Started together: workers finish their cycles while daemons and timers stop.
         future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
-        let remaining = if replicas.are_electing() {
-            Some(admission)
-        } else {
-            admission.end().await;
-            None
-        };
+        let remaining = admission.end_if(replicas.is_alone()).await;
         tasks.end().await;
         remaining
     }

@@ -174,13 +174,16 @@ fn a_schema_without_conditions_is_reported_once() {
     };
     in_both_of(environment, &TIMER, on, async |failing: &Failing| {
         // One after the other: of two that fail at once, both are told before the first response.
+        let mut requests = Vec::new();
         for (name, seconds) in [("a", 50), ("b", 100)] {
             let mut object = kopf::testing::object("default", name);
             object["metadata"]["labels"] = json!({ "broken": "yes" });
             failing.env.create(object);
             failing.env.until(seconds).await;
+            requests.push(failing.env.requests("PATCH", "/status").len());
         }
         assert_eq!(failing.log.count("has no status.conditions"), 1, "{}", failing.log.text());
-        assert_eq!(failing.env.requests("PATCH", "/status").len(), 1);
+        // More than one for the first object, if it has changed meanwhile.
+        assert!(requests[0] >= 1 && requests[1] == requests[0], "{requests:?}");
     });
 }
