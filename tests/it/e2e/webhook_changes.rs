@@ -250,7 +250,9 @@ async fn requests_go_on_when_one_of_two_replicas_is_killed() {
     let ports = [free_port(), free_port()];
     let mut tasks = JoinSet::new();
     tasks.spawn(balance(listener, Arc::new(Mutex::new(ports.to_vec()))));
-    let replicas = ports.map(|port| place.start(port, published, &["--leader-elect"]));
+    let replicas = ports.map(|port| {
+        place.start(port, published, &["--leader-elect", "--lease", &place.namespace.name])
+    });
     place.until_published(&identity.ca).await;
     place.until_marked("first").await;
     for port in ports {
@@ -282,7 +284,8 @@ async fn every_request_is_reviewed_while_two_replicas_are_replaced_one_after_ano
     tasks.spawn(balance(listener, Arc::clone(&ports)));
     let start = async || {
         let port = free_port();
-        let replica = place.start(port, published, &["--leader-elect"]);
+        let replica =
+            place.start(port, published, &["--leader-elect", "--lease", &place.namespace.name]);
         until("the replica serves", async || TcpStream::connect(("127.0.0.1", port)).await).await;
         ports.lock().push(port);
         replica
@@ -308,8 +311,9 @@ async fn every_request_is_reviewed_while_two_replicas_are_replaced_one_after_ano
         replica.stop().await.assert_code(0);
         assert_eq!(place.webhooks().await.split(' ').count(), 2, "another replica leads");
     }
-    last.stop().await.assert_code(0);
-    assert_eq!(place.webhooks().await, "", "the last replica removes them");
+    let last = last.stop().await;
+    last.assert_code(0);
+    assert_eq!(place.webhooks().await, "", "the last replica removes them: {}", last.output);
     tasks.shutdown().await;
     place.remove();
 }
