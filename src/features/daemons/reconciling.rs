@@ -243,7 +243,7 @@ impl Runner {
                 reconciliation.delete_unowned(&memory).await?;
                 return Ok(Next::default());
             }
-            reconciliation.conclude(result.as_ref(), &mut memory, patch).await
+            reconciliation.conclude(result, &mut memory, patch).await
         };
         let done = tokio::select! {
             biased; // a cancellation drops the requests; what has ended before counts

@@ -126,7 +126,7 @@ impl Reconciliation<'_> {
     /// Says what is wrong with the result, or which request failed. Nothing is deleted then.
     pub async fn conclude(
         &self,
-        result: Option<&Value>,
+        result: Option<Value>,
         memory: &mut Memory,
         patch: &SharedPatch,
     ) -> Result<Next, String> {
@@ -240,7 +240,7 @@ impl Reconciliation<'_> {
             }
             let applied = Applied {
                 digest: child.digest.as_str().into(),
-                content: reconcile::content(&made),
+                content: reconcile::content_after(&made, &child.body),
                 fingerprint: None,
                 version: version.and_then(|it| it.parse().ok()),
                 is_seen: is_same,

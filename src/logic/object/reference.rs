@@ -34,6 +34,18 @@ impl Default for Ownership {
     }
 }
 
+/// Returns an entry of `metadata.ownerReferences` for an owner with this identity. Empty parts are left out.
+pub fn owner_of(reference: &ObjectRef, ownership: Ownership) -> Map<String, Value> {
+    let options = [
+        ("controller", ownership.controller),
+        ("blockOwnerDeletion", ownership.block_owner_deletion),
+    ];
+    let set = options.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into())));
+    let mut entry: Map<_, _> = set.collect();
+    entry.extend(object(reference).into_iter().filter(|(key, _)| key != "namespace"));
+    entry
+}
+
 /// Returns an entry of `metadata.ownerReferences` for this owner. Nulls are left out.
 pub fn owner(body: &Value, ownership: Ownership) -> Map<String, Value> {
     let part = |key: &str| body.get(key).cloned().unwrap_or_default();

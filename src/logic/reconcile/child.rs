@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-use super::{Manifest, digest};
+use super::{Manifest, contains, digest};
 use crate::logic::{
     access::kube::without_nulls,
     handlers::reconcile::label_of,
@@ -145,6 +145,13 @@ impl Observed {
         is_owned_by(self.body(), parent)
     }
 
+    /// Returns whether the object has all that is applied to a child.
+    pub fn has_all_of(&self, child: &Child) -> bool {
+        // Most have it as it was written, which can be told without their trees.
+        child.body.as_object().is_some_and(|it| self.object.is_known_to_contain(it))
+            || contains(self.body(), &child.body)
+    }
+
     /// Returns the tree.
     pub fn body(&self) -> &Value {
         self.object.body()
@@ -253,13 +260,8 @@ impl Family<'_> {
 
     /// Returns the owners that the function has set, and the parent.
     fn owners(&self, given: Option<&Value>) -> Value {
-        let mut owner = self.parent.body().as_ref().clone();
         let reference = self.parent.header().reference_in(self.resource);
-        if let Value::Object(fields) = &mut owner {
-            fields.insert("apiVersion".into(), reference.api_version.into());
-            fields.insert("kind".into(), reference.kind.into());
-        }
-        let own = Value::Object(reference::owner(&owner, Ownership::default()));
+        let own = Value::Object(reference::owner_of(&reference, Ownership::default()));
         let given = given.and_then(Value::as_array).cloned().unwrap_or_default();
         let others = given.into_iter().filter(|it| it.get("uid") != own.get("uid"));
         let has_controller = |it: &Value| it.get("controller") == Some(&json!(true));

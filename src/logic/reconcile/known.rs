@@ -7,8 +7,8 @@ use std::time::Duration;
 pub struct Applied {
     /// The digest of what was applied.
     pub digest: Box<str>,
-    /// The fingerprint of the content that the server has made of it.
-    pub content: u64,
+    /// The fingerprint of the content that the server has made of it, unless that has all that was applied.
+    pub content: Option<u64>,
     /// The fingerprint of the text of the object when the watch last showed it as wanted.
     pub fingerprint: Option<u64>,
     /// The version of the object then.

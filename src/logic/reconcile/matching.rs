@@ -26,6 +26,13 @@ pub fn content(body: &Value) -> u64 {
     })
 }
 
+/// Returns the fingerprint that must be known of an object to notice later changes of what was applied. `None` if the object has all
+/// of it: then this can be told without a fingerprint, except of the status, which others may change.
+pub fn content_after(object: &Value, applied: &Value) -> Option<u64> {
+    let is_plain = applied.get("status").is_none() && contains(object, applied);
+    (!is_plain).then(|| content(object))
+}
+
 /// Returns whether an object has all that was applied to it. Items of lists are found by their names, if all have one.
 pub fn contains(object: &Value, applied: &Value) -> bool {
     match (object, applied) {

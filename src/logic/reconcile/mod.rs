@@ -14,7 +14,7 @@ mod wanted;
 pub use self::{
     child::{Child, Family, Observed, identity_of, key_of, manager, parent_of, shown},
     known::{Applied, Known},
-    matching::{contains, content, digest},
+    matching::{contains, content, content_after, digest},
     pace::{Pace, Slow},
     plan::{Apply, Plan, UNSEEN_MAX, plan},
     status::changes,

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Applied, Child, Known, Observed, contains, content, key_of, shown};
+use super::{Applied, Child, Known, Observed, content, key_of, shown};
 
 /// How long an applied child may be missing in the watch before it is applied again.
 pub const UNSEEN_MAX: Duration = Duration::from_secs(10);
@@ -101,21 +101,29 @@ fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -
         if fingerprint.is_some() && fingerprint == own.fingerprint {
             return false;
         }
-        let content = content(present.body());
-        if content == own.content || contains(present.body(), &child.body) {
-            (own.content, own.fingerprint) = (content, fingerprint);
+        if present.has_all_of(child) {
+            (own.content, own.fingerprint) = (content_of(child, present), fingerprint);
+            return false;
+        }
+        if own.content.is_some_and(|it| it == content(present.body())) {
+            own.fingerprint = fingerprint;
             return false;
         }
         return true;
     }
-    present.digest() != Some(&child.digest) || !contains(present.body(), &child.body)
+    present.digest() != Some(&child.digest) || !present.has_all_of(child)
+}
+
+/// Returns what [`content_after`] returns for an object that has all that is applied to a child.
+fn content_of(child: &Child, present: &Observed) -> Option<u64> {
+    child.body.get("status").map(|_| content(present.body()))
 }
 
 /// Returns what is known of a child that was applied before the operator was started.
 fn seen(child: &Child, present: &Observed, now: Duration) -> Applied {
     Applied {
         digest: child.digest.as_str().into(),
-        content: content(present.body()),
+        content: content_of(child, present),
         fingerprint: present.object.fingerprint(),
         version: present.version().and_then(|it| it.parse().ok()),
         is_seen: true,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Applied, Child, Family, Known, Observed, Pace, Plan, Wanted, changes, check_finalized,
-    contains, content, plan,
+    contains, content_after, plan,
 };
 use crate::logic::object::{Object, resource::Resource};
 
@@ -34,7 +34,7 @@ fn children(result: &Value, is_held: bool) -> Result<Vec<Child>, String> {
     let (parent, own) = (parent(), resource("Web", true));
     let own = Resource { group: "kopf.dev".into(), ..Resource::clone(&own) };
     let family = Family { handler: "fn", parent: &parent, resource: &own, is_held };
-    let wanted = Wanted::read(Some(result), 1)?.children.unwrap_or_default();
+    let wanted = Wanted::read(Some(result.clone()), 1)?.children.unwrap_or_default();
     let child = |it: super::Manifest| {
         let is_cluster_scoped = it.kind == "Namespace";
         let mut resource = Resource::clone(&resource(&it.kind, !is_cluster_scoped));
@@ -77,7 +77,7 @@ fn edited(observed: &Observed, version: u64, edit: impl FnOnce(&mut Value)) -> O
 
 fn applied(child: &Child, version: u64, at: u64) -> (String, Applied) {
     let key = super::key_of(&child.resource, child.namespace.as_deref(), &child.name);
-    let content = content(seen(child, version).body());
+    let content = content_after(seen(child, version).body(), &child.body);
     let (digest, at) = (child.digest.as_str().into(), Duration::from_secs(at));
     (
         key,
@@ -130,22 +130,22 @@ fn mistakes_in_results_are_told_with_their_path() {
         ),
     ];
     for (result, expected) in cases {
-        let problem = Wanted::read(Some(&result), 1).expect_err(expected);
+        let problem = Wanted::read(Some(result), 1).expect_err(expected);
         assert!(problem.contains(expected), "{problem}: {expected}");
     }
-    let problem = Wanted::read(Some(&json!({ "children": [1] })), 0).expect_err("no object");
+    let problem = Wanted::read(Some(json!({ "children": [1] })), 0).expect_err("no object");
     assert!(problem.starts_with("children[0]"), "Rhai counts from 0: {problem}");
 }
 
 #[test]
 fn nothing_is_no_change_and_an_empty_list_is_no_children() {
     for nothing in [None, Some(Value::Null), Some(json!({}))] {
-        let wanted = Wanted::read(nothing.as_ref(), 1).expect("nothing");
+        let wanted = Wanted::read(nothing, 1).expect("nothing");
         assert_eq!(wanted, Wanted::default());
     }
     // Lua has one empty table.
     for empty in [json!([]), json!({}), json!([null])] {
-        let wanted = Wanted::read(Some(&json!({ "children": empty })), 1).expect("no children");
+        let wanted = Wanted::read(Some(json!({ "children": empty })), 1).expect("no children");
         assert_eq!(wanted.children, Some(Vec::new()));
     }
 }
@@ -233,7 +233,7 @@ fn a_value_that_the_server_normalizes_is_applied_once() {
     let child = one("a", &json!({ "cpu": "1000m" }));
     let normal = edited(&seen(&child, 5), 5, |it| it["data"]["cpu"] = json!("1"));
     let (key, own) = applied(&child, 5, 0);
-    let own = Applied { content: content(normal.body()), ..own };
+    let own = Applied { content: content_after(normal.body(), &child.body), ..own };
     let mut known = Known::default();
     known.extend([(key, own)]);
     assert_eq!(planned(&[child], &[normal], &mut known, 1), Plan::default());

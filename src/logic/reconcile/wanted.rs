@@ -1,6 +1,6 @@
 //! What the function of a reconcile handler returns.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use serde_json::{Map, Value};
 
@@ -84,12 +84,15 @@ impl Wanted {
     ///
     /// # Errors
     /// Says what is wrong, with its path in the result.
-    pub fn read(result: Option<&Value>, first: usize) -> Result<Wanted, String> {
-        let Some(result) = result.filter(|it| !it.is_null()) else { return Ok(Wanted::default()) };
-        let fields = result.as_object().ok_or_else(|| {
-            let hint = "return { children = …, status = … }, or nil";
-            format!("it returned {}, not a map: {hint}", described(result))
-        })?;
+    pub fn read(result: Option<Value>, first: usize) -> Result<Wanted, String> {
+        let mut fields = match result {
+            None | Some(Value::Null) => return Ok(Wanted::default()),
+            Some(Value::Object(fields)) => fields,
+            Some(other) => {
+                let hint = "return { children = …, status = … }, or nil";
+                return Err(format!("it returned {}, not a map: {hint}", described(&other)));
+            }
+        };
         if fields.contains_key("apiVersion") && fields.contains_key("kind") {
             return Err("it returned a whole object: children belong into a list, { children = { object } }".into());
         }
@@ -98,13 +101,13 @@ impl Wanted {
             let near = near.unwrap_or_else(|| format!(", only {FIELDS:?}"));
             return Err(format!("the result has an unknown field `{field}`{near}"));
         }
-        let given = |name: &str| fields.get(name).filter(|it| !it.is_null());
+        let mut given = |name: &str| fields.shift_remove(name).filter(|it| !it.is_null());
         let children = given("children").map(|it| children(it, first)).transpose()?;
         let status = match given("status") {
             None => Map::new(),
-            Some(Value::Object(fields)) => fields.clone(),
+            Some(Value::Object(fields)) => fields,
             Some(Value::Array(items)) if items.is_empty() => Map::new(),
-            Some(other) => return Err(format!("status: expected a map, got {}", described(other))),
+            Some(other) => return Err(format!("status: expected a map, got {}", described(&other))),
         };
         if status.contains_key("conditions") {
             return Err(
@@ -113,7 +116,7 @@ impl Wanted {
             );
         }
         let conditions = given("conditions").map(|it| conditions_of(it, first)).transpose()?;
-        let requeue = given("requeue").map(requeue).transpose()?;
+        let requeue = given("requeue").map(|it| requeue(&it)).transpose()?;
         Ok(Wanted { children, status, conditions: conditions.unwrap_or_default(), requeue })
     }
 }
@@ -125,24 +128,20 @@ fn requeue(value: &Value) -> Result<Duration, String> {
 }
 
 /// Returns the items of a list with their paths. An empty map is an empty list in one of the languages.
-fn items<'a>(
-    name: &str,
-    value: &'a Value,
-    first: usize,
-) -> Result<Vec<(String, &'a Value)>, String> {
+fn items(name: &str, value: Value, first: usize) -> Result<Vec<(String, Value)>, String> {
     match value {
         Value::Array(items) => {
             let path = |index: usize| format!("{name}[{}]", index + first);
-            Ok(items.iter().enumerate().map(|(index, it)| (path(index), it)).collect())
+            Ok(items.into_iter().enumerate().map(|(index, it)| (path(index), it)).collect())
         }
         Value::Object(fields) if fields.is_empty() => Ok(Vec::new()),
         Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Err(format!("{name}: expected a list, got {}", described(value)))
+            Err(format!("{name}: expected a list, got {}", described(&value)))
         }
     }
 }
 
-fn children(value: &Value, first: usize) -> Result<Vec<Manifest>, String> {
+fn children(value: Value, first: usize) -> Result<Vec<Manifest>, String> {
     let items = items("children", value, first)?;
     if items.len() > CHILDREN_MAX {
         let count = items.len();
@@ -151,7 +150,7 @@ fn children(value: &Value, first: usize) -> Result<Vec<Manifest>, String> {
     let (mut children, mut total) = (Vec::with_capacity(items.len()), 0_usize);
     // Nulls are left out, so that a child can be optional.
     for (path, item) in items.into_iter().filter(|(_, it)| !it.is_null()) {
-        let bytes = item.to_string().len();
+        let bytes = size_of(&item);
         total = total.saturating_add(bytes);
         if bytes > CHILD_BYTES_MAX {
             return Err(format!("{path}: {bytes} bytes, at most {CHILD_BYTES_MAX} are supported"));
@@ -164,23 +163,41 @@ fn children(value: &Value, first: usize) -> Result<Vec<Manifest>, String> {
     Ok(children)
 }
 
-fn manifest(path: String, item: &Value) -> Result<Manifest, String> {
-    let body = item
-        .as_object()
-        .ok_or_else(|| format!("{path}: expected an object, got {}", described(item)))?;
-    let text = |field: &str| {
-        let pointer = format!("/{}", field.replace('.', "/"));
-        match item.pointer(&pointer) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(it)) => Ok(Some(it.clone()).filter(|it| !it.is_empty())),
-            Some(other) => {
-                Err(format!("{path}.{field}: expected a string, got {}", described(other)))
-            }
+/// Returns the number of bytes of a value as JSON.
+fn size_of(value: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
         }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting does not fail, and neither does writing a value.
+    serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
+}
+
+fn manifest(path: String, item: Value) -> Result<Manifest, String> {
+    let body = match item {
+        Value::Object(body) => body,
+        other => return Err(format!("{path}: expected an object, got {}", described(&other))),
+    };
+    let found = |field: &str| match field.split_once('.') {
+        Some((outer, inner)) => body.get(outer)?.get(inner),
+        None => body.get(field),
+    };
+    let text = |field: &str| match found(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(it)) => Ok(Some(it.clone()).filter(|it| !it.is_empty())),
+        Some(other) => Err(format!("{path}.{field}: expected a string, got {}", described(other))),
     };
     let required = |field: &str| {
         text(field)?.ok_or_else(|| {
-            let generated = item.pointer("/metadata/generateName").is_some_and(|it| !it.is_null());
+            let generated = found("metadata.generateName").is_some_and(|it| !it.is_null());
             let hint = if field == "metadata.name" && generated {
                 "; children need fixed names, `generateName` would create another object at each call"
             } else {
@@ -191,24 +208,23 @@ fn manifest(path: String, item: &Value) -> Result<Manifest, String> {
     };
     let (api_version, kind) = (required("apiVersion")?, required("kind")?);
     for field in ["metadata", "metadata.labels", "metadata.annotations"] {
-        let pointer = format!("/{}", field.replace('.', "/"));
-        let found = item.pointer(&pointer).filter(|it| !it.is_null() && !it.is_object());
+        let odd = found(field).filter(|it| !it.is_null() && !it.is_object());
         let is_empty = |it: &Value| it.as_array().is_some_and(Vec::is_empty);
-        if let Some(other) = found.filter(|it| !is_empty(it)) {
+        if let Some(other) = odd.filter(|it| !is_empty(it)) {
             return Err(format!("{path}.{field}: expected a map, got {}", described(other)));
         }
     }
     let (name, namespace) = (required("metadata.name")?, text("metadata.namespace")?);
-    Ok(Manifest { api_version, kind, namespace, name, body: body.clone(), path })
+    Ok(Manifest { api_version, kind, namespace, name, body, path })
 }
 
-fn conditions_of(value: &Value, first: usize) -> Result<Vec<Given>, String> {
+fn conditions_of(value: Value, first: usize) -> Result<Vec<Given>, String> {
     let mut all: Vec<Given> = Vec::new();
     for (path, item) in items("conditions", value, first)? {
         let at = |problem: String| format!("{path}: {problem}");
         let fields = item
             .as_object()
-            .ok_or_else(|| format!("{path}: expected a map, got {}", described(item)))?;
+            .ok_or_else(|| format!("{path}: expected a map, got {}", described(&item)))?;
         let known = ["type", "status", "reason", "message"];
         if let Some(odd) = fields.keys().find(|it| !known.contains(&it.as_str())) {
             return Err(format!("{path}.{odd}: a condition has only {known:?}"));
