@@ -93,16 +93,6 @@ struct BookmarkAnnotations<'a> {
     initial_events_end: Option<Cow<'a, str>>,
 }
 
-/// Which of the two fields an item has, whatever their values.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Typed<'a> {
-    #[serde(borrow)]
-    api_version: Option<&'a RawValue>,
-    #[serde(borrow)]
-    kind: Option<&'a RawValue>,
-}
-
 impl Page {
     /// Reads a response.
     pub(super) fn parse(body: &Bytes) -> Result<Self, serde_json::Error> {
@@ -124,28 +114,6 @@ impl Page {
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
-
-    /// Adds the missing kind and version to an item, in a separate buffer: an object that is kept must not keep the memory of the
-    /// whole page.
-    fn own(&self, item: &Bytes) -> Result<Bytes, serde_json::Error> {
-        let typed: Typed<'_> = serde_json::from_slice(item)?;
-        let Some(rest) = item.trim_ascii_start().strip_prefix(b"{") else {
-            return Ok(Bytes::copy_from_slice(item));
-        };
-        let mut fields = Vec::new();
-        for (key, value, lacking) in [
-            ("apiVersion", &self.api_version, typed.api_version.is_none()),
-            ("kind", &self.kind, typed.kind.is_none()),
-        ] {
-            if lacking && !value.is_empty() {
-                fields.push(format!("\"{key}\":{}", serde_json::to_string(value)?));
-            }
-        }
-        let more = !rest.trim_ascii_start().starts_with(b"}");
-        let comma = if more && !fields.is_empty() { "," } else { "" };
-        let head = format!("{{{}{comma}", fields.join(","));
-        Ok(Bytes::from([head.as_bytes(), rest].concat()))
-    }
 }
 
 impl Iterator for Page {
@@ -153,7 +121,7 @@ impl Iterator for Page {
 
     fn next(&mut self) -> Option<Self::Item> {
         let item = self.items.next()?;
-        Some(self.own(&item).and_then(Object::parse))
+        Some(Object::parse_item(&item, (&self.api_version, &self.kind)))
     }
 }
 

@@ -101,9 +101,37 @@ impl Object {
     /// Fails if the bytes are not a JSON object. Unexpected content inside (null maps, wrong types) is not an error: it counts as
     /// absent.
     pub fn parse(raw: Bytes) -> Result<Self, serde_json::Error> {
-        let header = read::header(&raw)?;
+        Ok(Object::read(read::header(&raw)?.header, raw))
+    }
+
+    /// Reads the header of an item of a list. The object has a buffer of its own, with the type of the items if it lacks one.
+    ///
+    /// # Errors
+    /// Fails as [`Object::parse`] does.
+    pub fn parse_item(
+        item: &[u8],
+        (api_version, kind): (&str, &str),
+    ) -> Result<Self, serde_json::Error> {
+        let read::Found { mut header, has_api_version, has_kind } = read::header(item)?;
+        let mut head = String::from("{");
+        if !has_api_version && !api_version.is_empty() {
+            api_version.clone_into(&mut header.api_version);
+            head = format!("{head}\"apiVersion\":{},", Value::from(api_version));
+        }
+        if !has_kind && !kind.is_empty() {
+            kind.clone_into(&mut header.kind);
+            head = format!("{head}\"kind\":{},", Value::from(kind));
+        }
+        let rest = item.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
+        if rest.trim_ascii_start().starts_with(b"}") {
+            head.truncate(head.trim_end_matches(',').len());
+        }
+        Ok(Object::read(header, Bytes::from([head.as_bytes(), rest].concat())))
+    }
+
+    fn read(header: Header, raw: Bytes) -> Self {
         let excess = read::excess(&raw);
-        Ok(Object { header, raw, excess, body: OnceLock::new() })
+        Object { header, raw, excess, body: OnceLock::new() }
     }
 
     /// Creates an object from a tree, for tests and for computed bodies.
@@ -182,7 +210,7 @@ impl Header {
     /// # Errors
     /// Fails as [`Object::parse`] does.
     pub fn read(raw: &[u8]) -> Result<Self, serde_json::Error> {
-        read::header(raw)
+        read::header(raw).map(|it| it.header)
     }
 
     /// Returns whether a deleted object has no finalizers left. The server creates no separate version for this: only the deletion

@@ -2,8 +2,9 @@
 //!
 //! Tolerant: a field of an unexpected type counts as absent; of repeated keys the last one wins.
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData, ops::Range};
 
+use memchr::memmem;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -15,8 +16,16 @@ use super::{
     tree::{self, MANAGED_FIELDS},
 };
 
+/// A header, and which of its top-level fields the object has, whatever their values.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) header: Header,
+    pub(super) has_api_version: bool,
+    pub(super) has_kind: bool,
+}
+
 /// Reads the header; the rest is only checked to be JSON. Fails if the text is not an object.
-pub(super) fn header(raw: &[u8]) -> Result<Header, serde_json::Error> {
+pub(super) fn header(raw: &[u8]) -> Result<Found, serde_json::Error> {
     depth::read(raw, |it| it.deserialize_map(HeaderVisitor))
 }
 
@@ -34,7 +43,7 @@ pub(super) fn excess(raw: &[u8]) -> Option<usize> {
 
 /// Returns the header of a tree; empty if it is not a map.
 pub(super) fn header_of(body: &Value) -> Header {
-    body.deserialize_map(HeaderVisitor).unwrap_or_default()
+    body.deserialize_map(HeaderVisitor).map(|it| it.header).unwrap_or_default()
 }
 
 /// Returns the tree without managed fields.
@@ -64,8 +73,10 @@ pub(in crate::logic) fn restore_managed_fields(body: &mut Value, fields: Value) 
 ///
 /// Works on raw texts: unused parts are only copied.
 pub(super) fn without_managed_fields(raw: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
-    if raw.is_empty() {
-        return Ok(Vec::new());
+    if let Some(Range { start, end }) = managed_fields(raw)
+        && let (Some(before), Some(after)) = (raw.get(..start), raw.get(end..))
+    {
+        return Ok([before, after].concat());
     }
     let mut text = Vec::with_capacity(raw.len());
     let Items(body) = serde_json::from_slice(raw)?;
@@ -84,6 +95,45 @@ pub(super) fn without_managed_fields(raw: &[u8]) -> Result<Vec<u8>, serde_json::
     })?;
     text.shrink_to_fit();
     Ok(text)
+}
+
+/// Returns where the managed fields are, with a comma, if the text is written as API servers write it; an empty range if there are
+/// none. The text is JSON.
+fn managed_fields(raw: &[u8]) -> Option<Range<usize>> {
+    let mut found = memmem::find_iter(raw, b"\"managedFields\"");
+    let Some(start) = found.next() else { return Some(0..0) };
+    let is_plain = found.next().is_none() && is_in_metadata(raw.get(..start)?);
+    let value = raw.get(start..).filter(|_| is_plain)?.strip_prefix(b"\"managedFields\":")?;
+    let mut values = serde_json::Deserializer::from_slice(value).into_iter::<&RawValue>();
+    values.next()?.ok()?;
+    let end = raw.len() - value.len() + values.byte_offset();
+    match (raw.get(start.checked_sub(1)?)?, raw.get(end)?) {
+        (b',', _) => Some(start - 1..end),
+        (b'{', b',') => Some(start..end + 1),
+        (b'{', b'}') => Some(start..end),
+        _ => None,
+    }
+}
+
+/// Returns whether the JSON text after this beginning is directly in `metadata`.
+fn is_in_metadata(beginning: &[u8]) -> bool {
+    let (mut open, mut last) = (0_usize, 0);
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (index, byte) in beginning.iter().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_quoted,
+            b'"' => is_quoted = !is_quoted,
+            b'{' | b'[' if !is_quoted => {
+                last = if open == 1 { index } else { last };
+                open += 1;
+            }
+            b'}' | b']' if !is_quoted => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    let key = beginning.get(..last).unwrap_or_default();
+    open == 2 && !is_quoted && key.ends_with(b"\"metadata\":") && !key.ends_with(b"\\\"metadata\":")
 }
 
 /// The items of a map in their raw form.
@@ -166,18 +216,23 @@ enum MetadataKey {
 struct HeaderVisitor;
 
 impl<'de> Visitor<'de> for HeaderVisitor {
-    type Value = Header;
+    type Value = Found;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of Kubernetes")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
-        let mut header = Header::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+        let Found { mut header, mut has_api_version, mut has_kind } = Found::default();
         while let Some(key) = map.next_key()? {
             match key {
-                TopKey::ApiVersion => header.api_version = text(&mut map)?.unwrap_or_default(),
-                TopKey::Kind => header.kind = text(&mut map)?.unwrap_or_default(),
+                TopKey::ApiVersion => {
+                    (header.api_version, has_api_version) =
+                        (text(&mut map)?.unwrap_or_default(), true);
+                }
+                TopKey::Kind => {
+                    (header.kind, has_kind) = (text(&mut map)?.unwrap_or_default(), true);
+                }
                 TopKey::Metadata => {
                     let Metadata(metadata) = part(&mut map)?;
                     let (api_version, kind) = (header.api_version, header.kind);
@@ -186,7 +241,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
                 TopKey::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(header)
+        Ok(Found { header, has_api_version, has_kind })
     }
 }
 

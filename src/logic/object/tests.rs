@@ -64,6 +64,66 @@ fn the_essential_bytes_lack_nothing_but_managed_fields() {
 }
 
 #[test]
+fn managed_fields_are_cut_out_wherever_they_are() {
+    let fields = r#"[{"fieldsV1":{"f:x":"]}\",{"}}]"#;
+    for (text, rest) in [
+        (
+            r#"{"kind":"K","metadata":{"name":"n","managedFields":M,"uid":"u"}}"#,
+            r#""name":"n","uid":"u""#,
+        ),
+        (r#"{"metadata":{"managedFields":M,"name":"n"},"spec":{}}"#, r#""name":"n""#),
+        (r#"{"metadata":{"name":"n","managedFields":M}}"#, r#""name":"n""#),
+        (r#"{"metadata":{"managedFields":M}}"#, ""),
+        (
+            r#"{"metadata":{"name":"n", "managedFields" : M , "uid":"u"}}"#,
+            r#""name":"n", "uid":"u""#,
+        ),
+        (r#"{"metadata":{"managedFields":M , "name":"n"}}"#, r#""name":"n""#),
+        (
+            r#"{"spec":{"managedFields":M},"metadata":{"managedFields":M,"name":"n"}}"#,
+            r#""name":"n""#,
+        ),
+        (r#"{"spec":{"managedFields":M},"metadata":{"name":"n"}}"#, r#""name":"n""#),
+        (
+            r#"{"data":{"a":"\"managedFields"},"metadata":{"name":"managedFields"}}"#,
+            r#""name":"managedFields""#,
+        ),
+        (r#"{"x\"metadata":{"managedFields":M},"metadata":{"name":"n"}}"#, r#""name":"n""#),
+        (
+            r#"{"metadata":{"labels":{"managedFields":"x"},"name":"n"}}"#,
+            r#""labels":{"managedFields":"x"},"name":"n""#,
+        ),
+    ] {
+        let whole: Value = serde_json::from_str(&text.replace('M', fields)).expect(text);
+        let metadata: Value = serde_json::from_str(&format!("{{{rest}}}")).expect(rest);
+        let mut expected = whole;
+        expected["metadata"] = metadata;
+        let object = Object::parse(text.replace('M', fields).into()).expect(text);
+        let kept: Value = serde_json::from_slice(&object.essential_bytes()).expect(text);
+        assert_eq!(kept, expected, "{text}");
+    }
+}
+
+#[test]
+fn items_of_lists_have_the_type_of_the_list_unless_they_have_one() {
+    let of_list = ("a/v1", "K");
+    for (item, of, whole) in [
+        ("{}", of_list, r#"{"apiVersion":"a/v1","kind":"K"}"#),
+        (r#" { "x":1}"#, of_list, r#"{"apiVersion":"a/v1","kind":"K", "x":1}"#),
+        (r#"{"kind":"Own","x":1}"#, of_list, r#"{"apiVersion":"a/v1","kind":"Own","x":1}"#),
+        (r#"{"kind":null,"apiVersion":"b"}"#, of_list, r#"{"kind":null,"apiVersion":"b"}"#),
+        (r#"{"x":1}"#, ("", ""), r#"{"x":1}"#),
+        ("{}", ("", ""), "{}"),
+    ] {
+        let object = Object::parse_item(item.as_bytes(), of).expect(item);
+        let same = Object::parse(whole.to_owned().into()).expect(whole);
+        assert_eq!((object.header(), object.size()), (same.header(), whole.len()), "{item}");
+        assert_eq!(object.body(), same.body(), "{item}");
+    }
+    assert!(Object::parse_item(b"[]", of_list).is_err());
+}
+
+#[test]
 fn unexpected_content_reads_as_absent() {
     let body = json!({
         "apiVersion": 1, "kind": ["x"],

@@ -240,6 +240,23 @@ fn a_value_that_the_server_normalizes_is_applied_once() {
 }
 
 #[test]
+fn a_status_that_was_applied_may_be_changed_by_others() {
+    let with = |phase: &str| {
+        let mut object = map("a", &json!({ "x": "1" }));
+        object["status"] = json!({ "phase": phase });
+        children(&json!({ "children": [object] }), false).expect("a child").remove(0)
+    };
+    let child = with("New");
+    let own = std::slice::from_ref(&child);
+    let (present, mut known) = (seen(&child, 5), Known::default());
+    assert_eq!(planned(own, std::slice::from_ref(&present), &mut known, 0), Plan::default());
+    let ready = edited(&present, 6, |it| it["status"]["phase"] = json!("Ready"));
+    assert_eq!(planned(own, &[ready.clone()], &mut known, 1), Plan::default());
+    let changed = edited(&ready, 7, |it| it["data"]["x"] = json!("2"));
+    assert_eq!(planned(own, &[changed], &mut known, 2).applies.len(), 1);
+}
+
+#[test]
 fn another_text_of_the_same_version_is_compared() {
     let text = |it: &Observed| {
         let object = Object::parse(it.body().to_string().into()).expect("an object");

@@ -107,7 +107,9 @@ impl Wanted {
             None => Map::new(),
             Some(Value::Object(fields)) => fields,
             Some(Value::Array(items)) if items.is_empty() => Map::new(),
-            Some(other) => return Err(format!("status: expected a map, got {}", described(&other))),
+            Some(other) => {
+                return Err(format!("status: expected a map, got {}", described(&other)));
+            }
         };
         if status.contains_key("conditions") {
             return Err(
