@@ -251,7 +251,7 @@ fn a_status_that_was_applied_may_be_changed_by_others() {
     let (present, mut known) = (seen(&child, 5), Known::default());
     assert_eq!(planned(own, std::slice::from_ref(&present), &mut known, 0), Plan::default());
     let ready = edited(&present, 6, |it| it["status"]["phase"] = json!("Ready"));
-    assert_eq!(planned(own, &[ready.clone()], &mut known, 1), Plan::default());
+    assert_eq!(planned(own, std::slice::from_ref(&ready), &mut known, 1), Plan::default());
     let changed = edited(&ready, 7, |it| it["data"]["x"] = json!("2"));
     assert_eq!(planned(own, &[changed], &mut known, 2).applies.len(), 1);
 }

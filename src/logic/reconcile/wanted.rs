@@ -186,7 +186,13 @@ fn size_of(value: &Value) -> usize {
 fn manifest(path: String, item: Value) -> Result<Manifest, String> {
     let body = match item {
         Value::Object(body) => body,
-        other => return Err(format!("{path}: expected an object, got {}", described(&other))),
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)) => {
+            return Err(format!("{path}: expected an object, got {}", described(&other)));
+        }
     };
     let found = |field: &str| match field.split_once('.') {
         Some((outer, inner)) => body.get(outer)?.get(inner),
@@ -217,7 +223,7 @@ fn manifest(path: String, item: Value) -> Result<Manifest, String> {
         }
     }
     let (name, namespace) = (required("metadata.name")?, text("metadata.namespace")?);
-    Ok(Manifest { api_version, kind, namespace, name, body, path })
+    Ok(Manifest { path, api_version, kind, namespace, name, body })
 }
 
 fn conditions_of(value: Value, first: usize) -> Result<Vec<Given>, String> {
